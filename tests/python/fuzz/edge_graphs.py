@@ -1,0 +1,761 @@
+"""Graphs around each pattern of the rewriter, with constants at their edges and formulas spoilt.
+
+A formula is a function of TensorFlow's ops, called three times with the same drawn numbers: eagerly
+in float32, which says what is right; eagerly in float64, which says how far rounding goes; and
+traced. A plain case is the formula as people write it, which the rewriter has to convert. In others
+constants are edges, or an ulp or 1e-4 beside what they should be; they have other ranks and are
+broadcast along other axes; one op is another; and whatever is made of it, the numbers are
+TensorFlow's.
+"""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import functools
+import inspect
+import math
+import re
+
+import numpy as np
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import Options, optimize_concrete
+
+EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.0, 1e-30, 3e38, np.inf, -np.inf)
+_SIBLINGS = {
+    "AddV2": "Sub Mul Maximum",
+    "BiasAdd": "",
+    "Erf": "Tanh Erfc",
+    "Erfc": "Erf",
+    "Greater": "Less GreaterEqual",
+    "Less": "Greater LessEqual",
+    "Maximum": "Minimum",
+    "Mean": "Max Sum",
+    "Max": "Mean Min",
+    "Sum": "Mean",
+    "Minimum": "Maximum",
+    "Mul": "AddV2 Sub",
+    "Neg": "Abs",
+    "RealDiv": "Mul Sub",
+    "Relu": "Abs Elu",
+    "Relu6": "Relu",
+    "Rsqrt": "Sqrt",
+    "Sigmoid": "Tanh",
+    "Softplus": "Softsign",
+    "Sqrt": "Square",
+    "Square": "Abs",
+    "SquaredDifference": "Sub",
+    "Sub": "AddV2 Mul",
+    "Tanh": "Sigmoid",
+}
+
+
+class Draw(np.random.Generator):
+    """A source of choices, the same for the same numbers."""
+
+    def __init__(self, *seed):
+        super().__init__(np.random.PCG64(seed))
+
+    def of(self, *items):
+        return items[self.integers(len(items))]
+
+
+class Maker:
+    """Makes one formula's graph: `m.Op(..)` is an op of TensorFlow, or at one place a sibling.
+
+    Args:
+        seed: of the choices.
+        kind: the data type.
+        plain: whether all is as it should be. Else numbers are beside what they should be, or one
+            op is a sibling, or all numbers, weights and settings are drawn.
+        size: of the tensor on which the formula works.
+    """
+
+    def __init__(self, seed, kind, plain, size):
+        self.draw, self.kind, self.plain, self.size = Draw(*seed), kind, plain, size
+        self.mode = "plain" if plain else self.draw.of("number", "number", "op", "any")
+        self._left = self.draw.integers(1, 6)  # ops until the one that is another
+
+    def __getattr__(self, op):
+        if not op[0].isupper():
+            raise AttributeError(op)
+
+        def apply(*args, **attributes):
+            nonlocal op
+            self._left -= self.mode == "op"
+            if self.mode == "op" and self._left == 0 and _SIBLINGS.get(op):
+                op = self.draw.of(*_SIBLINGS[op].split())
+            function = getattr(tf.raw_ops, op)
+            names = inspect.signature(function).parameters
+            return function(**dict(zip(names, args, strict=False)), **attributes)
+
+        return apply
+
+    def constant(self, value):
+        return tf.constant(np.float32(value), self.kind)
+
+    def number(self, usual):
+        """A constant of one element."""
+        value, rank = np.float32(usual), 0
+        if self.mode == "number" and self.draw.of(0, 1):
+            moved = [value * np.float32(by) for by in (1.00002, 0.99998, 1.0001)]
+            value = self.draw.of(np.nextafter(value, np.float32(np.inf)), *moved)
+        elif self.mode == "any":
+            value = self.draw.of(value, value, value, np.float32(self.draw.of(*EDGES)))
+            rank = self.draw.of(0, 0, 0, 0, 0, 1, 2, 4, 5)
+        return self.constant(np.full([1] * rank, value))
+
+    def weights(self, low=-2.0, high=2.0):
+        """A constant that is broadcast to the tensor, one number a channel where it is plain."""
+        *outer, channels = self.size
+        shape = [channels]
+        if self.mode == "any":
+            ones = [1] * len(outer)
+            shapes = [shape, shape, [1], [], [*ones, channels], [1, *ones, channels]]
+            shapes += [[*ones, 1], [*outer, 1], [*ones[1:], channels]]
+            shapes += [[size, *ones[at + 1 :], 1] for at, size in enumerate(outer)]
+            shape = self.draw.of(*shapes)
+        values = self.draw.uniform(low, high, shape).astype(np.float32)
+        if self.mode == "any" and self.draw.of(0, 1):
+            values.flat[0] = self.draw.of(*EDGES)
+        return self.constant(values)
+
+    def axis(self, axis, rank):
+        return axis - self.draw.of(0, rank)
+
+
+# ---- Formulas: (m, x) -> a tensor. The first word of each name is the pattern's module.
+
+
+def _sixth(m, x):
+    return m.draw.of(lambda x: m.Mul(x, m.number(1 / 6)), lambda x: m.RealDiv(x, m.number(6.0)))(x)
+
+
+def _hard_sigmoid(m, x):
+    return _sixth(m, m.Relu6(m.AddV2(x, m.number(3.0))))
+
+
+def _hard_swish(m, x):
+    if m.draw.of(0, 1):
+        return m.Mul(x, _hard_sigmoid(m, x))
+    return _sixth(m, m.Mul(x, m.Relu6(m.AddV2(x, m.number(3.0)))))
+
+
+def _swish(m, x):
+    beta = m.draw.of(0, 1)
+    return m.Mul(x, m.Sigmoid(m.Mul(x, m.number(1.5)) if beta else x))
+
+
+def _mish(m, x):
+    return m.Mul(x, m.Tanh(m.Softplus(x)))
+
+
+def _gelu_erf(m, x):
+    half, root = m.Mul(m.number(0.5), x), m.draw.of(0, 1)
+    if m.draw.of(0, 1):
+        inner = m.Neg(x)
+        inner = m.Mul(inner, m.number(0.5**0.5)) if root else m.RealDiv(inner, m.number(2**0.5))
+        return m.Mul(half, m.Erfc(inner))
+    inner = m.Mul(x, m.number(0.5**0.5)) if root else m.RealDiv(x, m.number(2**0.5))
+    return m.Mul(half, m.AddV2(m.number(1.0), m.Erf(inner)))
+
+
+def _gelu_tanh(m, x):
+    cube = m.Mul(m.number(0.044715), m.Mul(x, m.Square(x)))
+    inner = m.Mul(m.number((2 / math.pi) ** 0.5), m.AddV2(x, cube))
+    return m.Mul(m.Mul(m.number(0.5), x), m.AddV2(m.number(1.0), m.Tanh(inner)))
+
+
+def _leaky(m, x):
+    return m.Maximum(x, m.Mul(x, m.number(0.2)))
+
+
+def _leaky_op(m, x):
+    return m.LeakyRelu(x, alpha=0.25 if m.mode != "any" else m.draw.of(0.0, 0.5, 1.0, 1.5, -0.5))
+
+
+def _clip(m, x):
+    low, high = m.number(-1.0), m.number(2.0)
+    return m.draw.of(
+        lambda: m.Maximum(m.Minimum(x, high), low),
+        lambda: m.Minimum(m.Maximum(x, low), high),
+        lambda: m.ClipByValue(x, low, high),
+    )()
+
+
+def _bound(m, x):
+    return m.draw.of(lambda: m.Maximum(x, m.number(0.5)), lambda: m.Minimum(x, m.number(0.5)))()
+
+
+def _prelu(m, x):
+    slope, zero = m.weights(), m.constant(0.0)
+    low = lambda: m.Relu(m.Neg(x))  # noqa: E731
+    return m.draw.of(
+        lambda: m.AddV2(m.Relu(x), m.Mul(m.Neg(slope), low())),
+        lambda: m.Sub(m.Relu(x), m.Mul(slope, low())),
+        lambda: m.AddV2(m.Relu(x), m.Mul(slope, m.Neg(low()))),
+        lambda: m.AddV2(m.Maximum(x, zero), m.Mul(slope, m.Minimum(x, m.number(0.0)))),
+        lambda: m.AddV2(m.Relu(x), m.Mul(m.Mul(slope, m.Sub(x, m.Abs(x))), m.number(0.5))),
+        lambda: m.SelectV2(m.Greater(x, m.number(0.0)), x, m.Mul(slope, x)),
+        lambda: m.SelectV2(m.Less(x, m.number(0.0)), m.Mul(slope, x), x),
+    )()
+
+
+def _affine(m, x):
+    for _ in range(m.draw.of(1, 2, 3)):
+        w = m.number(0.7) if m.draw.of(0, 1) else m.weights(0.3, 2.0)
+        x = m.draw.of(
+            lambda: m.Mul(x, w),  # noqa: B023
+            lambda: m.AddV2(w, x),  # noqa: B023
+            lambda: m.Sub(x, w),  # noqa: B023
+            lambda: m.Sub(w, x),  # noqa: B023
+            lambda: m.RealDiv(x, w),  # noqa: B023
+        )()
+    return x
+
+
+def _batch_norm(m, x):
+    channels = m.size[-1]
+    gamma, beta, mean, variance = m.draw.uniform(0.5, 2.0, (4, channels)).astype(np.float32)
+    if m.mode == "any":
+        m.draw.of(gamma, beta, mean, variance)[0] = m.draw.of(*EDGES)
+    epsilon = 1e-3 if m.mode != "any" else m.draw.of(0.0, 1e-3, 1.0)
+    scaled = map(m.constant, (gamma, beta, mean, variance))
+    return m.FusedBatchNormV3(x, *scaled, epsilon=epsilon, is_training=False)[0]
+
+
+def _comparison(m, x):
+    other = m.number(0.5) if m.draw.of(0, 1) else m.weights()
+    operands = m.draw.of((x, other), (other, x))
+    compare = getattr(m, m.draw.of("Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual"))
+    return m.Cast(compare(*operands), m.kind)
+
+
+def _of_two(m, x):
+    other = m.Square(x)
+    if m.mode == "any" or m.draw.of(0, 1):
+        other = m.draw.of(other, m.Mean(x, [1, 2], keep_dims=True), m.weights(0.5, 3.0))
+    operands = (x, other) if m.mode != "any" else m.draw.of((x, other), (other, x))
+    ops = ("Mul", "AddV2", "Sub", "Maximum", "SquaredDifference")
+    return getattr(
+        m, m.draw.of(*ops, *(() if m.mode != "any" else ("FloorDiv", "FloorMod", "RealDiv")))
+    )(*operands)
+
+
+def _unary(m, x):
+    ops = ("Abs", "Ceil", "Elu", "Expm1", "Floor", "Neg", "Relu", "Relu6", "Rint", "Round", "Selu")
+    ops += ("Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Square", "Tanh", "Reciprocal")
+    return getattr(m, m.draw.of(*ops))(x)
+
+
+def _layer_norm(m, x):
+    rank = len(x.shape)
+    axis = m.axis(rank - 1, rank)
+    mean = m.Mean(x, [axis], keep_dims=True)
+    variance = m.Mean(m.SquaredDifference(x, mean), [axis], keep_dims=True)
+    scale = m.Rsqrt(m.AddV2(variance, m.number(1e-3)))
+    if m.draw.of(0, 1):
+        scale = m.Mul(scale, m.weights())
+    if m.draw.of(0, 1):
+        beta = m.weights()
+        if m.draw.of(0, 1):
+            return m.AddV2(m.Mul(x, scale), m.Sub(beta, m.Mul(mean, scale)))
+        return m.AddV2(m.Mul(x, scale), m.AddV2(m.Mul(m.Neg(mean), scale), beta))
+    return m.AddV2(m.Mul(x, scale), m.Mul(m.Neg(mean), scale))
+
+
+def _rms_norm(m, x):
+    rank = len(x.shape)
+    square = m.draw.of(lambda: m.Square(x), lambda: m.Mul(x, x), lambda: m.Pow(x, m.number(2.0)))()
+    mean = m.Mean(square, [m.axis(rank - 1, rank)], keep_dims=True)
+    shifted = m.AddV2(mean, m.number(1e-3))
+    inverse = m.draw.of(
+        lambda: m.Rsqrt(shifted),
+        lambda: m.Reciprocal(m.Sqrt(shifted)),
+        lambda: m.RealDiv(m.number(1.0), m.Sqrt(shifted)),
+        lambda: m.Pow(shifted, m.number(-0.5)),
+    )
+    return m.draw.of(
+        lambda: m.Mul(x, m.Mul(inverse(), m.weights())),
+        lambda: m.Mul(m.Mul(x, inverse()), m.weights()),
+        lambda: m.Mul(x, inverse()),
+        lambda: m.RealDiv(x, m.Sqrt(shifted)),
+    )()
+
+
+def _softmax(m, x):
+    return m.Softmax(x)
+
+
+def _select(m, x):
+    other, number = m.Neg(x), m.number(0.25)
+    condition = m.Greater(x, m.draw.of(number, m.weights()))
+    values = m.draw.of((x, other), (x, m.number(0.0)), (m.number(-1.5), x))
+    return m.SelectV2(condition, *values)
+
+
+def _spread(m, x):
+    axes = (
+        m.draw.of([3], [1], [2]) if m.mode != "any" else m.draw.of([3], [1], [2], [1, 3], [1, 2, 3])
+    )
+    line = m.Mean(x, axes, keep_dims=True)
+    op = m.draw.of("Mul", "AddV2", "Maximum", "Minimum")
+    return getattr(m, op)(*m.draw.of((x, line), (line, x)))
+
+
+def _squeeze_excite(m, x):
+    channels = m.size[-1]
+    down = m.constant(m.draw.uniform(-0.4, 0.4, (channels, 8)))
+    up = m.constant(m.draw.uniform(-0.4, 0.4, (8, channels)))
+    gate = m.Relu(m.AddV2(m.MatMul(m.Mean(x, [1, 2]), down), m.number(0.1)))
+    gate = m.Sigmoid(m.MatMul(gate, up))
+    return m.Mul(x, m.Reshape(gate, [-1, 1, 1, channels]))
+
+
+def _windows(m):
+    """ksize, strides and padding of a pooling, its explicit paddings in another place."""
+    kernel = m.draw.of([2, 2], [3, 1], [2, 3])
+    strides = [1, *m.draw.of([1, 1], [2, 1], [2, 2]), 1]
+    return {"ksize": [1, *kernel, 1], "strides": strides}
+
+
+def _pool(m, x):
+    window = _windows(m)
+    padding = m.draw.of("SAME", "VALID", "EXPLICIT")
+    if padding == "EXPLICIT":
+        pads = [0, 0, *m.draw.of([0, 1, 0, 0], [1, 1, 0, 0], [1, 0, 0, 0]), 0, 0]
+        return m.MaxPool(x, padding=padding, explicit_paddings=pads, **window)
+    return getattr(m, m.draw.of("MaxPool", "AvgPool"))(x, padding=padding, **window)
+
+
+def _padded_pool(m, x):
+    pads = [[0, 0], [1, 0], m.draw.of([0, 0], [0, 1]), [0, 0]]
+    x = m.draw.of(
+        lambda: m.Pad(m.Relu(x), pads),
+        lambda: m.Pad(x, pads),
+        lambda: m.PadV2(x, pads, m.constant(m.draw.of(-np.inf, 0.0, -1e9, 0.5))),
+    )()
+    return m.MaxPool(x, padding="VALID", ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1])
+
+
+def _depth_pool(m, x, explicit=False):
+    n, h, w, c = m.size
+    window = {"ksize": [1, 2, 1, 1], "strides": [1, m.draw.of(1, 2), 1, 1]}
+    columns = m.Reshape(x, [1, n, h * w, c])
+    if explicit:
+        pads = [0, 0, *m.draw.of([1, 1], [0, 1]), 0, 0, 0, 0]
+        columns = m.MaxPool(columns, padding="EXPLICIT", explicit_paddings=pads, **window)
+    else:
+        op = getattr(m, m.draw.of("MaxPool", "AvgPool"))
+        columns = op(columns, padding=m.draw.of("SAME", "VALID"), **window)
+    return m.Reshape(columns, [-1, h, w, c])
+
+
+def _reduce(m, x):
+    axis = m.draw.of(1, 2, 3) if m.mode != "any" else m.draw.of(0, 1, 2, 3)
+    op = getattr(m, m.draw.of("Mean", "Max"))
+    return op(x, [m.axis(axis, 4)], keep_dims=m.mode != "any" or m.draw.of(True, False))
+
+
+def _global_pool(m, x):
+    axes = [m.axis(1, 4), m.axis(2, 4)][:: m.draw.of(1, -1)]
+    if m.mode == "any":
+        axes = m.draw.of(axes, axes, [1], [2, 3], [0, 1, 2])
+    op = getattr(m, m.draw.of("Mean", "Max", "Sum"))
+    return op(x, axes, keep_dims=m.draw.of(True, False))
+
+
+def _counts(m, x):
+    seen = m.Cast(m.Greater(x, m.number(0.3)), m.kind)
+    return m.Sum(seen, [1, 2], keep_dims=m.draw.of(True, False))
+
+
+def _keep_dims(m, x):
+    return m.Reshape(m.Mean(x, [1, 2]), [-1, 1, 1, m.size[-1]])
+
+
+def _pad(m, x):
+    pads = m.draw.of([1, 0], [0, 2], [1, 1])
+    pads = [[0, 0], pads, [0, 1], [0, 0]]
+    if m.mode == "any":
+        pads = m.draw.of(pads, [[0, 0], [1, 0], [0, 0], [0, 1]], [[0, 1], [0, 0], [0, 0], [0, 0]])
+        value = m.constant(m.draw.of(*EDGES))
+        mirror = functools.partial(m.MirrorPad, mode=m.draw.of("REFLECT", "SYMMETRIC"))
+        return m.draw.of(m.Pad, mirror, lambda x, pads: m.PadV2(x, pads, value))(x, pads)
+    return m.Pad(x, pads)
+
+
+def _cut(m, x):
+    if m.mode != "any":
+        return m.AddV2(x[..., 1:9], x[..., 7:15])
+    return m.draw.of(
+        lambda: x[..., -8:],
+        lambda: x[..., ::2],
+        lambda: x[..., 3],
+        lambda: x[:, 1:-1],
+        lambda: x[:, ::2, ::-1],
+        lambda: x[:, None, ..., :4][:, 0],
+        lambda: m.Slice(x, [0, 0, 1, 2], [-1, -1, -1, 5]),
+        lambda: m.GatherV2(x, [3, 4, 5, 0], m.axis(3, 4), batch_dims=0),
+        lambda: tf.gather(x, tf.zeros([m.size[0], 2], tf.int32), axis=1, batch_dims=1),
+    )()
+
+
+def _moved(m, x):
+    h = m.size[1]
+    return m.draw.of(
+        lambda: m.Roll(x, [m.draw.of(1, -2)], [m.draw.of(1, 2)]),
+        lambda: m.Tile(x, [1, 2, 1, 1]),
+        lambda: m.ReverseV2(x, [m.axis(m.draw.of(1, 2), 4)]),
+        lambda: x[:, ::2, 1::2],
+        lambda: m.MirrorPad(x, [[0, 0], [1, 0], [0, 1], [0, 0]], mode="REFLECT"),
+        lambda: m.PadV2(
+            x, [[0, 0], [1, 0], [0, 1], [0, 0]], m.constant(m.draw.of(1.5, -1e9, 3e38))
+        ),
+        lambda: m.ConcatV2(values=[x, m.Neg(x)], axis=m.axis(m.draw.of(1, 2), 4)),
+        lambda: m.Reshape(x, [-1, 1, h * m.size[2], m.size[3]]),
+    )()
+
+
+def _concat(m, x):
+    axis = 3 if m.mode != "any" else m.draw.of(0, 1, 2, 3)
+    return m.ConcatV2(values=[x, m.Neg(x)], axis=m.axis(axis, 4))
+
+
+def _shuffle(m, x):
+    n, h, w, c = m.size
+    groups = m.draw.of(2, 4)
+    if m.draw.of(0, 1):
+        order = np.arange(c).reshape(-1, groups).T.reshape(-1)
+        if m.mode == "any":
+            order[m.draw.integers(c)] = m.draw.integers(c)
+        return m.GatherV2(x, order, m.axis(3, 4))
+    order = [0, 1, 2, 4, 3] if m.mode != "any" else m.draw.of([0, 1, 2, 4, 3], [0, 2, 1, 4, 3])
+    y = m.Transpose(m.Reshape(x, [-1, h, w, c // groups, groups]), order)
+    return m.Reshape(y, [-1, h, w, c])
+
+
+def _resize(m, x):
+    h, w = m.size[1:3]
+    op = getattr(m, m.draw.of("ResizeBilinear", "ResizeNearestNeighbor"))
+    corners, half = m.draw.of((False, False), (False, True), (True, False))
+    size = [2 * h, 2 * w] if m.mode != "any" else m.draw.of([2 * h, 2 * w], [h + 1, 3], [1, 1])
+    return m.Cast(op(x, size, align_corners=corners, half_pixel_centers=half), m.kind)
+
+
+def _upsample(m, x):
+    n, h, w, c = m.size
+    at, factor = m.draw.of((2, 2), (3, 2), (2, 3))
+    times = [factor if axis == at else 1 for axis in range(5)]
+    if m.mode == "any":
+        times[m.draw.of(at, at, 1, 4)] = 2
+    y = m.Tile(m.ExpandDims(x, m.axis(at, 5)), times)
+    sizes = [h, w, c]
+    sizes[at - 2] = -1
+    return m.Reshape(y, [n, *sizes])
+
+
+def _convolution(m, x):
+    channels = m.size[-1]
+    depthwise = m.draw.of(False, True)
+    filters = m.draw.integers(-2, 3, (3, 2, channels, 1 if depthwise else 16))
+    pads = m.draw.of("SAME", "VALID", "EXPLICIT")
+    attributes = {"padding": pads, "strides": [1, 1, 1, 1], "dilations": [1, 1, 1, 1]}
+    if pads == "EXPLICIT":
+        attributes["explicit_paddings"] = [0, 0, *m.draw.of([1, 0, 0, 1], [2, 2, 0, 0]), 0, 0]
+    which = m.draw.of("strides", "neither" if pads == "VALID" else "dilations", "neither")
+    if which != "neither":
+        attributes[which] = [1, 2, 2, 1]
+    if m.draw.of(0, 1) and pads == "VALID":
+        x = m.Pad(x, [[0, 0], [1, 1], [0, 2], [0, 0]])
+    op = m.DepthwiseConv2dNative if depthwise else m.Conv2D
+    return op(x, m.constant(filters), **attributes)
+
+
+def _conv_transpose(m, x):
+    n, h, w, channels = m.size
+    stride = m.draw.of(1, 2)
+    filters = m.draw.integers(-2, 3, (3, 3, 16, channels))
+    sizes = {"SAME": (h * stride, w * stride)}
+    sizes["VALID"] = tuple((size - 1) * stride + 3 for size in (h, w))
+    padding = m.draw.of("SAME", "VALID")
+    return m.Conv2DBackpropInput(
+        [n, *sizes[padding], 16],
+        m.constant(filters),
+        x,
+        strides=[1, stride, stride, 1],
+        padding=padding,
+    )
+
+
+def _dense(m, x):
+    """Of pictures, as Tensordot has it."""
+    *outer, channels = m.size
+    matrix = m.constant(m.draw.integers(-2, 3, (channels, 16)))
+    rows = m.MatMul(m.Reshape(x, [-1, channels]), matrix)
+    return m.AddV2(m.Reshape(rows, [*outer, 16]), m.number(0.5))
+
+
+def _inner_product(m, x):
+    channels = m.size[-1]
+    turned = m.draw.of(False, True)
+    matrix = m.draw.integers(-2, 3, (24, channels) if turned else (channels, 24))
+    if m.mode == "any" and m.draw.of(0, 1):
+        x = m.Transpose(x, [1, 0])
+        return m.MatMul(x, m.constant(matrix), transpose_a=True, transpose_b=turned)
+    return m.MatMul(x, m.constant(matrix), transpose_b=turned)
+
+
+def _einsum(m, x):
+    n, t, c = m.size
+    a, b = m.draw.integers(-2, 3, (3, c, 5)), m.draw.integers(-2, 3, (c, 6))
+    return m.draw.of(
+        lambda: tf.einsum("btc,ncd->btnd", x, m.constant(a)),
+        lambda: tf.einsum("btc,cd->btd", x, m.constant(b)),
+        lambda: tf.einsum("ncd,btc->bntd", m.constant(a), x),
+        lambda: tf.einsum("btc,ncd->bntd", x, m.constant(a)),
+        lambda: tf.linalg.matmul(x, m.constant(b)),
+    )()
+
+
+def _attention(m, x, first=()):
+    q, k, v = tf.split(x, 3, -1)
+    t = m.size[-2]
+    scores = m.draw.of(
+        lambda: m.BatchMatMulV2(m.Mul(q, m.number(0.3)), k, adj_y=True),
+        lambda: m.Mul(m.BatchMatMulV2(q, k, adj_y=True), m.number(0.3)),
+        lambda: m.RealDiv(m.BatchMatMulV2(q, k, adj_y=True), m.number(3.0)),
+    )()
+    changes = {
+        "cap": lambda s: m.Mul(m.Tanh(m.RealDiv(s, m.number(2.0))), m.number(2.0)),
+        "bias": lambda s: m.AddV2(s, m.constant(m.draw.uniform(-1, 1, m.draw.of([t], [t, t])))),
+        "mask": lambda s: m.SelectV2(
+            m.draw.uniform(0, 1, (t, t)) < 0.7, s, m.number(m.draw.of(-1e9, 0.5, -0.5, -np.inf))
+        ),
+        "number": lambda s: m.AddV2(s, m.number(m.draw.of(0.7, 0.9, 0.0))),
+        "causal": lambda s: m.SelectV2(np.tri(t, dtype=bool), s, m.number(-1e9)),
+        "scale": lambda s: m.Mul(s, m.number(1.3)),
+    }
+    order = first or [name for name in ("cap", "bias", "mask") if m.draw.of(0, 1)]
+    if m.mode == "any":
+        order = [*first, *(m.draw.of(*changes) for _ in range(m.draw.of(1, 2, 3)))]
+    for name in order:
+        scores = changes[name](scores)
+    weights = m.Softmax(scores)
+    if len(scores.shape) > len(v.shape):  # by a constant of more axes
+        return weights
+    return m.BatchMatMulV2(weights, v)
+
+
+def _fake_quantize(m, x):
+    low, high = m.draw.of((-1.0, 2.0), (-4.0, 4.0), (0.0, 1.5))
+    attributes = {
+        "num_bits": 8 if m.mode != "any" else m.draw.of(4, 8),
+        "narrow_range": m.draw.of(0, 1) > 0,
+    }
+    return m.FakeQuantWithMinMaxArgs(x, min=low, max=high, **attributes)
+
+
+def _quantized(m, x):
+    """Keras's Dense of int8."""
+    channels = m.size[-1]
+    kernel = m.draw.integers(-100, 100, (channels, 12)).astype(np.int8)
+    scale = m.RealDiv(
+        m.number(127.0), m.AddV2(m.Max(m.Abs(x), [m.axis(1, 2)], keep_dims=True), m.number(1e-7))
+    )
+    rounded = m.Minimum(m.Round(m.Mul(x, scale)), m.number(127.0))
+    rows = m.Cast(m.Maximum(rounded, m.number(-127.0)), tf.int8)
+    sums = m.BatchMatMulV3(rows, kernel, Tout=tf.int32)
+    columns = m.constant(
+        m.draw.uniform(50, 90, [12] if m.mode != "any" else m.draw.of([12], [1, 1, 12]))
+    )
+    return m.RealDiv(m.Cast(sums, m.kind), m.Mul(scale, columns))
+
+
+def _dilation(m, x):
+    filters = m.draw.integers(-2, 3, (2, 2, m.size[-1], 16))
+    first, crops = m.draw.of((1, [[0, 0], [0, 0]]), (2, [[1, 1], [0, 1]]))
+    pads = [[first, first + size % 2] for size in m.size[1:3]]
+    blocks = [2, 2]
+    y = m.SpaceToBatchND(x, blocks, pads)
+    y = m.Conv2D(y, m.constant(filters), padding="VALID", strides=[1, 1, 1, 1])
+    return m.BatchToSpaceND(y, blocks, crops)
+
+
+_PICTURE, _ROWS, _TOKENS = "picture", "rows", "tokens"
+# name -> (formula, what it works on, what the report says where it was converted)
+FORMULAS = {
+    "activations: swish": (_swish, _PICTURE, "swish"),
+    "activations: mish": (_mish, _PICTURE, "mish"),
+    "activations: hard sigmoid": (_hard_sigmoid, _PICTURE, "hard_sigmoid"),
+    "activations: hard swish": (_hard_swish, _PICTURE, "hard_swish"),
+    "activations: gelu": (_gelu_erf, _PICTURE, "gelu_erf"),
+    "activations: gelu of rows": (_gelu_erf, _ROWS, "gelu_erf"),
+    "activations: gelu by tanh": (_gelu_tanh, _PICTURE, "gelu_tanh"),
+    "activations: leaky maximum": (_leaky, _PICTURE, "leaky_relu"),
+    "activations: clip": (_clip, _PICTURE, "clip"),
+    "activations: bound": (_bound, _PICTURE, "binary.m"),
+    "activations: prelu": (_prelu, _PICTURE, "prelu"),
+    "unary: leaky": (_leaky_op, _PICTURE, "leaky_relu"),
+    "unary": (_unary, _PICTURE, "eltwise"),
+    "affine": (_affine, _PICTURE, "Conv"),
+    "affine: rows": (_affine, _ROWS, "InnerProduct"),
+    "affine: batch norm": (_batch_norm, _PICTURE, "Conv"),
+    "comparison": (_comparison, _PICTURE, "binary"),
+    "tensor_binary": (_of_two, _PICTURE, "Conv"),
+    "norms: layer": (_layer_norm, _TOKENS, "LayerNorm"),
+    "norms: layer of pictures": (_layer_norm, _PICTURE, "LayerNorm"),
+    "norms: rms": (_rms_norm, _TOKENS, "LayerNorm"),
+    "softmax": (_softmax, _ROWS, "Softmax"),
+    "select": (_select, _PICTURE, "binary"),
+    "spread": (_spread, _PICTURE, "tensor"),
+    "squeeze_excite": (_squeeze_excite, _PICTURE, "SqueezeExcite"),
+    "pool": (_pool, _PICTURE, "Pool"),
+    "pool: padded": (_padded_pool, _PICTURE, "Pool"),
+    "depth_pool": (_depth_pool, _PICTURE, "Pool"),
+    "depth_pool: explicit": (functools.partial(_depth_pool, explicit=True), _PICTURE, "Conv"),
+    "reduce": (_reduce, _PICTURE, ""),
+    "global_pool": (_global_pool, _PICTURE, ""),
+    "global_pool: counts": (_counts, _PICTURE, "Sum"),
+    "keep_dims": (_keep_dims, _PICTURE, "GlobalPool"),
+    "pad": (_pad, _PICTURE, "Pad"),
+    "cut": (_cut, _PICTURE, "Concat"),
+    "rows": (_moved, _PICTURE, ""),
+    "concat": (_concat, _PICTURE, "Concat"),
+    "shuffle": (_shuffle, _PICTURE, "Shuffle|Transpose|GatherV2"),
+    "resize": (_resize, _PICTURE, "Resize"),
+    "upsample": (_upsample, _PICTURE, "Resize"),
+    "convolution": (_convolution, _PICTURE, "Conv"),
+    "convolution: dilation": (_dilation, _PICTURE, "Conv"),
+    "conv_transpose": (_conv_transpose, _PICTURE, "Conv"),
+    "dense": (_dense, _PICTURE, "Conv"),
+    "inner_product": (_inner_product, _ROWS, "InnerProduct"),
+    "inner_product: einsum": (_einsum, _TOKENS, "InnerProduct"),
+    "attention": (_attention, "heads", "Attention"),
+    "attention: a number": (
+        functools.partial(_attention, first=("number", "mask")),
+        "heads",
+        "Attention",
+    ),
+    "fake_quantize": (_fake_quantize, _PICTURE, "FakeQuant"),
+    "quantized": (_quantized, _ROWS, "InnerProduct"),
+}
+
+
+# ---- Cases.
+
+
+def _same(m, x):
+    """A picture, convolved: its own pixels."""
+    eye = np.zeros((3, 3, x.shape[3], x.shape[3]))
+    eye[1, 1] = np.eye(x.shape[3])
+    return tf.nn.conv2d(x, m.constant(eye), 1, "SAME")
+
+
+class Case:
+    """A formula with drawn sizes; the same numbers make the same case."""
+
+    def __init__(self, name, seed, index):
+        self.formula, self.place, self.mark = FORMULAS[name]
+        self.seed = (seed, index, sum(map(ord, name)))
+        d = Draw(*self.seed)
+        self.plain, channels = bool(d.of(0, 0, 1)), d.of(16, 20, 32)
+        self.size = {
+            "picture": [d.of(2, 3), d.of(4, 5, 7), d.of(4, 6, 7), channels],
+            "rows": [d.of(3, 5), channels],
+            "tokens": [d.of(1, 2), d.of(3, 5), channels],
+            "heads": [d.of(1, 2), d.of(1, 3), d.of(4, 7), 3 * d.of(8, 16)],
+        }[self.place]
+        self.x = (3.0 * d.standard_normal(self.size)).astype(np.float32)
+        self.x.flat[:6] = (0.0, -0.0, 1.0, -1.0, 3.0, -3.0)
+        self.open = [d.of(0, 0, 0, 0 if self.plain else 1) for _ in self.size[:-1]] + [0]
+        self.depth, self.goes_on = d.of(0, 0, 0, 0, 1, 2, 3), self.plain or bool(d.of(0, 1))
+
+    def build(self, kind, x):
+        m = Maker(self.seed, kind, self.plain, self.size)
+        if self.place == "picture":
+            x = _same(m, x)
+        elif self.place == "rows":
+            x = x @ m.constant(np.eye(self.size[-1]))
+        y = self.formula(m, x)
+        if self.place != "picture" or not self.goes_on or y.shape.rank != 4 or not y.shape[3]:
+            return y
+        return _same(m, tf.abs(y) if self.plain else y)  # what moves is not folded into it
+
+    def nested(self, x, shape, depth):
+        """The formula, in as many conditions or loops."""
+        if depth == 0:
+            return self.build(tf.float32, x)
+        inner = functools.partial(self.nested, x, shape, depth - 1)
+        if (depth + self.seed[1]) % 2:
+            return tf.cond(tf.reduce_any(x < 1e38), inner, lambda: tf.zeros(shape))
+        start = (tf.constant(0), tf.zeros(shape))
+        any_size = (tf.TensorShape([]), tf.TensorShape([None] * len(shape)))
+        return tf.while_loop(lambda i, _: i < 1, lambda i, _: (i + 1, inner()), start, any_size)[1]
+
+
+def fault(got, wanted, exact):
+    """What is wrong with `got`, or None.
+
+    TensorFlow's own error is what it has in float32 beside float64. Where it overflows in one of
+    them alone, nothing is right. Integers are exact.
+    """
+    if got.shape != wanted.shape:
+        return f"shape {got.shape} for {wanted.shape}"
+    with np.errstate(all="ignore"):
+        exact = exact.astype(np.float32)
+        known = np.isnan(wanted) == np.isnan(exact)
+        known &= np.isinf(wanted) == np.isinf(exact)
+        largest = np.max(np.abs(wanted), initial=1.0, where=np.abs(wanted) < 1e4)
+        own, sizes = np.abs(wanted - exact), largest + np.abs(wanted)
+        worst = np.max(own / sizes, initial=0.0, where=known & np.isfinite(own))
+        allowed = (2e-6 + 8.0 * worst) * sizes + 32.0 * own
+        if np.array_equal(wanted, np.round(exact)):  # counts, say
+            allowed = 0.0
+        right = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        right |= np.isfinite(wanted) & (np.abs(got - wanted) <= allowed)
+    wrong = known & ~right
+    at = tuple(int(i) for i in np.argwhere(wrong)[0]) if wrong.any() else None
+    return at and f"{got[at]} for {wanted[at]} at {at}, {wrong.sum()} of {wrong.size}"
+
+
+def check(name, seed, index):
+    """(whether it was converted; None: it is no case; what is wrong or None)."""
+    case = Case(name, seed, index)
+    x = tf.constant(case.x)
+    try:
+        wanted = case.build(tf.float32, x).numpy()
+    except (ValueError, TypeError, tf.errors.OpError):
+        if case.plain:
+            raise
+        return None, None
+    try:
+        exact = case.build(tf.float64, tf.cast(x, tf.float64)).numpy()
+    except (ValueError, TypeError, tf.errors.OpError):  # of an op that float64 does not have
+        exact = wanted
+    spec = tf.TensorSpec([None if n else s for n, s in zip(case.open, case.size, strict=True)])
+    build = functools.partial(case.nested, shape=wanted.shape, depth=case.depth)
+    original = tf.function(build, autograph=False).get_concrete_function(spec)
+    options = Options.of({"algorithm": "direct", "strict": True})
+    rewritten = optimize_concrete(original, options=options)
+    report = rewritten.report
+    converted = [f"{item.op}: {item.details}" for item in report.converted]
+    converted += [f"{text}" for _, text in report.folded + report.joined]
+    fired = any(re.search(case.mark, text) for text in converted)
+    wrong = fault(rewritten.concrete(x).numpy(), wanted, exact)
+    if case.plain and not fired:
+        wrong = wrong or f"not converted: {converted}, {report.declined}"
+    return fired, wrong
+
+
+def run(case):
+    """`check` of (name, seed, index), or what it raises."""
+    if case is None:
+        # TensorFlow's own rewriting takes max(x, 1.5 x) for a LeakyRelu.
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+        return tf.constant(0)
+    try:
+        return check(*case)
+    except Exception as error:
+        return None, f"{type(error).__name__}: {str(error)[:300]}"

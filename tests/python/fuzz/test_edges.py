@@ -1,0 +1,46 @@
+"""Each pattern of the rewriter, with constants at their edges and formulas spoilt, is TensorFlow.
+
+TF_BLOCKDNN_EXAMPLES says how many cases, TF_BLOCKDNN_SEED which; a thousand take two minutes.
+"""
+
+import collections
+import os
+
+import children
+import edge_graphs
+
+from tf_blockdnn.python.rewriter.patterns import PATTERNS
+from tf_blockdnn.python.rewriter.patterns.pixels import elementwise
+from tf_blockdnn.python.rewriter.rules.rule import Rule
+
+_EXAMPLES = int(os.environ.get("TF_BLOCKDNN_EXAMPLES", "480"))
+_SEED = int(os.environ.get("TF_BLOCKDNN_SEED", "0"))
+
+
+def _module(name):
+    return name.partition(":")[0]
+
+
+def test_every_pattern_has_a_formula():
+    patterns = [pattern for found in PATTERNS.values() for pattern in found]
+    patterns += [one for one in vars(elementwise).values() if hasattr(one, "ROOTS")]
+    modules = [
+        one.formula.__module__ if isinstance(one, Rule) else one.__name__ for one in patterns
+    ]
+    wanted = {module.rpartition(".")[2] for module in modules}
+    assert {_module(name) for name in edge_graphs.FORMULAS} == wanted
+
+
+def test_edges():
+    names = [*edge_graphs.FORMULAS]
+    cases = [(names[i % len(names)], _SEED, i // len(names)) for i in range(_EXAMPLES)]
+    results = children.run(edge_graphs.run, cases)
+    wrong = [f"{case}: {r}" for case, r in results if isinstance(r, str) or r[1] is not None]
+    report = "\n".join(sorted(wrong)[:30])
+    assert not wrong, f"{len(wrong)} of {_EXAMPLES} cases, by edge_graphs.run(..):\n{report}"
+    counts = {name: collections.Counter() for name in names}
+    for (name, *_), (fired, _) in results:
+        counts[name]["no case" if fired is None else "converted" if fired else "left"] += 1
+    print(*(f"{name}: {dict(count)}" for name, count in counts.items()), sep="\n")
+    # What is never converted, or always, proves nothing.
+    assert all(count["converted"] for count in counts.values()), counts
