@@ -5,7 +5,6 @@ tensor, an attribute, a size, or the default of an operand that is absent. Each 
 tests/python/rewriter/rules/formulas.py.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,13 +12,15 @@ import numpy as np
 from ...graph import Ref
 from .rule import Declined, Match
 
+MOST = float(np.finfo(np.float32).max)  # constants are computed in float64
+
 
 @dataclass(frozen=True)
 class Number:
     """A constant of one element in [low, high]."""
 
-    low: float = -math.inf
-    high: float = math.inf
+    low: float = -MOST
+    high: float = MOST
 
     def check(self, match: Match, name: str, value) -> float:
         number = match.body.constants.scalar(value) if isinstance(value, Ref) else value

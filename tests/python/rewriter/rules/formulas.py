@@ -20,7 +20,7 @@ from tf_blockdnn.python.rewriter.passes.layout.place_reorders import place_reord
 from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import Idiom
 from tf_blockdnn.python.rewriter.rules import Found, Number, OneOf, PerChannel, Size, Window
 
-EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-30, 3e38, np.inf)
+EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-30, 3e38, np.inf, -np.inf)
 SIBLINGS = {
     **{"AddV2": "Sub", "Sub": "AddV2", "Mul": "AddV2", "RealDiv": "Mul", "Neg": "Abs"},
     **{"Maximum": "Minimum", "Minimum": "Maximum", "SquaredDifference": "Sub", "Pow": "Mul"},
@@ -57,7 +57,7 @@ class Draw(np.random.Generator):
     def kind(self, kind, given: dict):
         """An argument of that kind, and of what it may not be."""
         if isinstance(kind, Number):
-            number = self.number(max(kind.low, -3e38), min(kind.high, 3e38))
+            number = self.number(kind.low, kind.high) if self.of(0, 1, 1, 1) else self.of(*EDGES)
             return np.full([1] * self.of(0, 0, 0, 1, 5), number, np.float32)
         if isinstance(kind, PerChannel):
             values = self.standard_normal((given["x"].shape or [1])[-1]).astype(np.float32)

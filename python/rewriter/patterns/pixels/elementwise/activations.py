@@ -120,20 +120,20 @@ def _rule(formula: Callable, step: Callable[[Match], Step], **kinds) -> Rule:
     return Rule(formula, made, **kinds)
 
 
-_FINITE = Number(low=-np.finfo(np.float32).max, high=np.finfo(np.float32).max)
-_PARTS = {"sixth": _FINITE, "six": _FINITE}
+_ANY = Number(-math.inf, math.inf)
+_PARTS = {"sixth": Number(), "six": Number()}
 RULES = (
-    _rule(swish, lambda match: eltwise("swish", alpha=match["beta"]), beta=_FINITE),
+    _rule(swish, lambda match: eltwise("swish", alpha=match["beta"]), beta=Number()),
     _rule(mish, _fixed("mish")),
     _rule(hard_sigmoid, _hard("hard_sigmoid"), **_PARTS),
     _rule(hard_swish, _hard("hard_swish"), **_PARTS),
     _rule(gelu_erf, _fixed("gelu_erf")),
     _rule(gelu_tanh, _fixed("gelu_tanh")),
-    # max(x, alpha * x) is leaky only for alpha in [0, 1].
-    _rule(leaky_relu, lambda m: eltwise("leaky_relu", alpha=m["alpha"]), alpha=Number(0.0, 1.0)),
-    _rule(clip, _clip, low=_FINITE, high=_FINITE),
-    _rule(at_least, partial(_bound, "max", "low"), low=Number()),
-    _rule(at_most, partial(_bound, "min", "high"), high=Number()),
+    # max(x, alpha * x) is leaky only for alpha in (0, 1]: 0 makes NaN of infinity.
+    _rule(leaky_relu, lambda m: eltwise("leaky_relu", alpha=m["alpha"]), alpha=Number(1e-37, 1.0)),
+    _rule(clip, _clip, low=Number(), high=Number()),
+    _rule(at_least, partial(_bound, "max", "low"), low=_ANY),
+    _rule(at_most, partial(_bound, "min", "high"), high=_ANY),
     _rule(prelu, lambda match: binary("prelu", "channel", match["slope"]), slope=PerChannel()),
     _rule(prelu_of_minus, lambda m: binary("prelu", "channel", -m["slope"]), slope=PerChannel()),
 )
