@@ -52,6 +52,7 @@ from . import ordering
 # These keep Grappler from inlining a call; Keras puts them on grouped convolutions.
 XLA = "_XlaMustCompile"
 _COLOCATED = "_class"  # Nodes that must be on one device, which is the CPU.
+_SPECIALIZED = "_GrapplerSpecializedFunc"  # Grappler's mark, with which no SavedModel loads.
 _INLINE_BLOCKERS = (XLA, "_noinline")
 # On a convolution, the function in which Keras had it compiled by XLA: not every kernel of
 # TensorFlow's takes groups, alone or fused.
@@ -206,7 +207,8 @@ def _as_traced(graph, name: str):
         call = operation_of(graph, name[:end])
         if call is not None and call.type in ordering.CALLS:
             function = functions_of(graph).get(call.get_attr("f").name)
-            return None if function is None else _as_traced(function.graph, name[end + 1 :])
+            inner = getattr(function, "graph", None)  # of a MetaGraph's there is a definition alone
+            return None if inner is None else _as_traced(inner, name[end + 1 :])
     return None
 
 
@@ -285,9 +287,13 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
                 node.attr[ordering.LOWERING].b = True
             ordering.show_own_gradient(node)
             node.attr.pop(_COLOCATED, None)  # with what may be gone
+    for function in inlined.library.function:
+        function.attr.pop(_SPECIALIZED, None)
     functions = {f.signature.name: _copied(f) for f in inlined.library.function}
     renew_read_only(inlined, functions)
-    # What stays keeps the definition that the caller's context already knows by its name.
+    # What stays keeps the definition that the caller's context already knows by its name, and with
+    # it the functions that this calls, of which those that were inlined are left out above.
+    functions = {name: _copied(f) for name, f in original.items()} | functions
     kept = [_copied(original.get(name, f)) for name, f in functions.items()]
     del inlined.library.function[:]
     inlined.library.function.extend(kept)

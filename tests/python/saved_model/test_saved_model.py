@@ -115,6 +115,27 @@ def test_loads_in_a_fresh_process(tiny, optimised, tmp_path, isa):
     assert_same(run(tiny), {"features": np.load(tmp_path / "features.npy")})
 
 
+def test_one_that_tensorflow_saved_again(tiny, optimised, tmp_path):
+    """Its signatures call functions that call functions of ours: all of them come along."""
+    again, twice = tmp_path / "again", tmp_path / "twice"
+    loaded = tf.saved_model.load(optimised[0])
+    tf.saved_model.save(loaded, again, signatures=dict(loaded.signatures))
+    optimize_saved_model(again, twice)
+    np.save(tmp_path / "image.npy", draw_image())
+    script = (
+        "import sys, numpy as np, tensorflow as tf, tf_blockdnn as bd\n"
+        "image, *folders, out = sys.argv[1:]\n"
+        "loads = [bd.load, bd.load, tf.saved_model.load]\n"
+        "sees = [load(f).signatures['serving_default'] for load, f in zip(loads, folders)]\n"
+        "features = [see(image=tf.constant(np.load(image)))['features'] for see in sees]\n"
+        "np.save(out, features)\n"
+    )
+    out = tmp_path / "features.npy"
+    fresh.run(script, tmp_path / "image.npy", again, twice, twice, out)
+    for features in np.load(out):
+        assert_same(run(tiny), {"features": features})
+
+
 def test_only_the_asked_signatures(tiny, tmp_path):
     report = optimize_saved_model(tiny, tmp_path / "out", signatures=["read"])
     assert list(report.signatures) == ["read"]
