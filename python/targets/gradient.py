@@ -43,8 +43,8 @@ def with_refusals(run: Callable, inputs: list, weights: Sequence, why: str) -> l
         with record.stop_recording():
             results = run(inputs)
         record.record_operation("BlockdnnFunction", results, inputs, refuse)
-        return results
-    results = run(inputs)
+    else:
+        results = run(inputs)
     places = [i for i, result in enumerate(results) if result.dtype.is_floating]
     tokens = _tokens(weights) if places else []
     if tokens:

@@ -252,9 +252,11 @@ def by_weights(function, x, variables):
     return tape.gradient(loss, variables)
 
 
-def test_weights_of_the_original_have_none(functional, pictures, library):
+@pytest.mark.filterwarnings("ignore:precision=")  # of this machine or network it may change nothing
+@pytest.mark.parametrize("precision", [None, "bf16"])
+def test_weights_of_the_original_have_none(functional, pictures, library, precision):
     """Not None, which an optimizer leaves out in silence: an error where it is used."""
-    fast, x = bd.optimize(functional), tf.constant(pictures)
+    fast, x = bd.optimize(functional, precision=precision), tf.constant(pictures)
     assert by_weights(functional, x, functional.trainable_variables)[0] is not None
     for again in (lambda x: fast(x), lambda x: sum(fast(x) for _ in range(8))):
         with pytest.raises(NotImplementedError, match="^an optimised function has no gradient by"):
