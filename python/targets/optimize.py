@@ -76,11 +76,13 @@ def optimize(
         exclude, only: names of nodes or layers, or regular expressions that match them: these
             convolutions, matrix products and softmaxes stay with TensorFlow, or all others do.
         weights: "snapshot" computes with the weights of this moment, whatever becomes of the
-            original: call `optimize` again after training or loading others. "live" computes with
-            those that the original has at each call (docs/how-it-works.md, "Live weights"). It
-            holds the original. Checking for changes takes some microseconds a call; the first call
-            after a change folds and packs all weights again, which takes about as long as
-            `optimize` without tracing (0.4 to 1 s for MobileNetV2).
+            original: call `optimize` again after training or loading others. A signature that is
+            converted at its first call takes the weights of that moment, and a function in which
+            nothing is converted stays the original's. "live" computes with the weights that the
+            original has at each call (docs/how-it-works.md, "Live weights"). It holds the original.
+            Checking for changes takes some microseconds a call; the first call after a change folds
+            and packs all weights again, which takes about as long as `optimize` without tracing
+            (0.4 to 1 s for MobileNetV2).
         precision: "bf16" or "int8": convolutions, and what lies between them, read and write
             bfloat16 or bytes; "bf16-weights" or "int8-weights": only the weights of convolutions
             and products are stored so (docs/low-precision.md). None is float32.
