@@ -73,8 +73,8 @@ class Optimized:
         traced: the functions that Keras's own of each step call.
     """
 
-    def __init__(self, function: OptimizedFunction, first, original, keras_call: Callable):
-        self.function, self.first, self.original = function, first, original
+    def __init__(self, function: OptimizedFunction, first, keras_call: Callable):
+        self.function, self.first, self.original = function, first, None
         self.traced: dict[str, list] = {}
         self._keras_call = keras_call
         self._plans: dict[Hashable, Plan] = {}
@@ -293,7 +293,7 @@ def wrap(original, function: OptimizedFunction, first, of_function: Callable):
     before = vars(original).get("_blockdnn")  # of one that is optimised again
     kept = (before and before.original) or original
     # Out of the sight of Keras and of TensorFlow, which would track what is in there.
-    optimized = Optimized(function, first, kept if is_own_model else None, library.Model.__call__)
+    optimized = Optimized(function, first, library.Model.__call__)
     fast.__dict__["_blockdnn"] = optimized
     name = f"{original.name}_optimized"
     if functional is not None:
@@ -307,6 +307,8 @@ def wrap(original, function: OptimizedFunction, first, of_function: Callable):
         fast.built = True
     fast.trainable = False
     fast.supports_jit = False
+    if is_own_model:  # Not before: Keras would write into lists of the original's.
+        optimized.original = kept
     config = getattr(original, "_compile_config", None)
     if config is not None:
         given = {k: v for k, v in dict(config.config).items() if k in _COMPILED}
