@@ -47,21 +47,6 @@ OPTIONS = {
 
 # What is not mended yet: (which uses of results, why). A use is left out if all that is named fits.
 EXCLUSIONS = [
-    ({"way": "forward_mode"}, "derivatives of tf.autodiff.ForwardAccumulator are None"),
-    ({"form": "variable"}, "a model takes a variable once"),
-    ({"form": "memmap"}, "an AttributeError"),
-    ({"form": "subclass of arrays"}, "an AttributeError"),
-    ({"call": "empty list"}, "becomes None"),
-    ({"call": "empty tuple"}, "becomes None"),
-    ({"call": "empty dict"}, "becomes None"),
-    ({"kind": "function without signature"}, "defaults of NumPy are missing arguments"),
-    ({"kind": "function with a table", "call": "position"}, "so are defaults that are no tensors"),
-    ({"kind": "function with a table", "call": "keyword"}, "likewise"),
-    ({"how": "deepcopy", "is_keras": False}, "functions cannot be copied with all they hold"),
-    ({"way": "by weight", "option": "bf16"}, "None instead of an error"),
-    ({"through": "optimize_saved_model", "again": True}, "cyclic functions"),
-    ({"load": "bd.load", "again": True}, "a function that calls others is not found"),
-    ({"load": "fresh process", "again": True}, "likewise"),
     ({"late": True}, "what is converted at a later call has the weights of then"),
 ]
 
@@ -382,8 +367,6 @@ class Usage(RuleBasedStateMachine):
         load=st.sampled_from(["bd.load", "tf.saved_model.load", "fresh process"]),
     )
     def save_and_load(self, subject, through, load):
-        if is_excluded(through=through, load=load, again="signature" in subject.calls):
-            return multiple()
         folder, plain = self.folder(), self.folder()
         save, save_oracle = subject.saves
         with holding(self.twin.weights, subject.weights):
@@ -416,8 +399,7 @@ class Usage(RuleBasedStateMachine):
     @rule(target=subjects, subject=subjects, how=chosen("copies"))
     @precondition(lambda self: self.original)
     def copy(self, subject, how):
-        is_signature = "signature" in subject.calls
-        if is_signature or (subject.is_result and is_excluded(how=how, is_keras=self.is_keras)):
+        if "signature" in subject.calls:
             return multiple()
         with holding(self.twin.weights, subject.weights):
             wanted = outcome(self.copies[how], subject.twin)

@@ -74,14 +74,13 @@ def fill(variables, seed=0):
 
 
 def _export(model, folder):
-    model.export(folder, verbose=False)
+    model.export(folder, **({"verbose": False} if isinstance(model, keras.Model) else {}))
 
 
 def _keras_original(model):
     floats = [v for v in model.weights if "float" in str(v.dtype)]
     fill(floats)
-    save = _export if isinstance(model, keras.Model) else tf.saved_model.save
-    return Original(model, floats, save=save)
+    return Original(model, floats, save=_export)
 
 
 def _body(layers, x):
