@@ -1,7 +1,7 @@
 """Writes docs/support.md from the registered ops and the patterns: `python docs/make_support.py`.
 
 Types come from the registrations, ranks from running each op on a source of every rank, gradients
-from TensorFlow's registry, and what `optimize` converts from the patterns.
+from their formulas, and what `optimize` converts from the patterns.
 `tests/python/docs/test_support_page.py` compares the page.
 """
 
@@ -17,9 +17,10 @@ import textwrap
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # The checkout first.
 
 import tensorflow as tf  # noqa: E402
-from tensorflow.python.framework import op_def_registry, ops  # noqa: E402
+from tensorflow.python.framework import op_def_registry  # noqa: E402
 
 import tf_blockdnn as bd  # noqa: E402
+from tf_blockdnn.python import gradients  # noqa: E402
 from tf_blockdnn.python.native import library  # noqa: E402
 from tf_blockdnn.python.rewriter.patterns import PATTERNS  # noqa: E402
 from tf_blockdnn.python.rewriter.patterns.pixels import elementwise  # noqa: E402
@@ -172,7 +173,7 @@ def row(name: str) -> str:
         if not text.startswith(b"auto_")
     ]
     try:
-        trains = "yes" if ops.gradient_registry.lookup(name) else "no"
+        trains = "yes" if name in gradients.formulas() else "no"
     except LookupError:
         trains = "no"
     python = _snake(name).removeprefix("blockdnn_")

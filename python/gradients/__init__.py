@@ -9,13 +9,18 @@ import tensorflow as tf
 from ..native import library
 
 
-def _gradient(op, *upstream):
+def formulas() -> dict:
+    """Op -> (op, *upstream) -> the gradients by its inputs, of each op that has some."""
     from . import batch_norm, movement, node, pixels, planes, products, region
     from .conv import conv, conv_depthwise, conv_transpose, conv_volume
 
-    if op.type not in node.GRADIENTS:
+    return node.GRADIENTS
+
+
+def _gradient(op, *upstream):
+    if op.type not in formulas():
         raise LookupError(f"{op.type} has no gradient")
-    return node.GRADIENTS[op.type](op, *upstream)
+    return formulas()[op.type](op, *upstream)
 
 
 for name in dir(library()):
