@@ -38,7 +38,7 @@ class Original:
 class Kind:
     """`calls`: name -> function from an image to (args, kwargs); `twin` makes what it must equal.
 
-    `without` names ways that TensorFlow itself does not survive; what `forks` is one region.
+    `without` names ways that TensorFlow or Keras has none of; what `forks` is one region.
     """
 
     make: Callable[[], Original]
@@ -340,11 +340,13 @@ KINDS = {
         {
             "dict": lambda x: (({"image": x, "gain": gains(x)},), {}),
             "other order": lambda x: (({"gain": gains(x), "image": x},), {}),
-            "list": lambda x: (([x, gains(x)],), {}),
         },
+        without=("as_a_layer",),
     ),
     "keras sequential": Kind(sequential, {"position": _IMAGE["position"]}),
-    "keras subclassed": Kind(subclassed, by_name("image", **_MANY)),
+    "keras subclassed": Kind(  # Keras refuses None there.
+        subclassed, by_name("image", **_MANY), without=("as_a_layer", "predict", "predict_on_batch")
+    ),
     "keras masked": Kind(masked, {"position": _IMAGE["position"]}, without=("jacobian",)),
     "keras recurrent": Kind(recurrent, {"position": _IMAGE["position"]}),
     "keras converted": Kind(converted, {"position": _IMAGE["position"]}, lambda: functional(keras)),
