@@ -4,11 +4,14 @@ Each is made of ops that have gradients themselves, so that second derivatives e
 TensorFlow has them. The formulas load when the first gradient is asked for: serving needs none.
 """
 
+import functools
+
 import tensorflow as tf
 
 from ..native import library
 
 
+@functools.cache
 def formulas() -> dict:
     """Op -> (op, *upstream) -> the gradients by its inputs, of each op that has some."""
     from . import batch_norm, movement, node, pixels, planes, products, region

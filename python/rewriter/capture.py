@@ -293,7 +293,7 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
     renew_read_only(inlined, functions)
     # What stays keeps the definition that the caller's context already knows by its name, and with
     # it the functions that this calls, of which those that were inlined are left out above.
-    functions = {name: _copied(f) for name, f in original.items()} | functions
+    functions = original | functions
     kept = [_copied(original.get(name, f)) for name, f in functions.items()]
     del inlined.library.function[:]
     inlined.library.function.extend(kept)
