@@ -6,11 +6,10 @@ memory; the second has the memory from its start, and in each cell which element
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,12 +19,57 @@ from rich.color import Color
 from rich.style import Style
 from rich.text import Text
 
-MIN_ROWS = 8  # some of the first, a gap, where the tail begins, a gap, the last
-MIN_COLUMNS = 4
+MIN_ROWS = 8
 ACTIVATIONS, WEIGHTS, PLAIN = "ncdhw", "goidhw", "ijklmn"
+TAIL = "░"
+QUIET = Style(dim=True)
+SHADES = 16  # of the colours in the legend
+SVG_WIDTH = 120  # characters
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
+<style>text {{ font: {char_height}px monospace; white-space: pre }} {styles}</style>
+<defs>{lines}</defs><rect width="100%" height="100%" fill="#fff"/>
+<g transform="translate({terminal_x}, {char_height})" xml:space="preserve">{backgrounds}{matrix}</g>
+</svg>
+"""
+# Dark blue, teal, green, yellow: the lightness grows all the way, so that a print without colours
+# and eyes that see no red and green read the same order.
+_STOPS = np.array([(38, 42, 110), (28, 98, 142), (24, 150, 138), (104, 194, 96), (250, 228, 60)])
 
 
-class Axis(NamedTuple):
+def draw(
+    desc, path: str | os.PathLike | None, *, max_rows: int, console: rich.console.Console | None
+) -> None:
+    """Prints the memory of `desc` as two tables, or writes them as an SVG file.
+
+    Args:
+      desc: a TensorDesc. Its `offset` is asked for what is shown alone, so that a picture of a huge
+        tensor costs no more than one of a small one.
+      path: of the file; one that is there is replaced. None prints.
+      max_rows: of each table, at least `MIN_ROWS`.
+      console: where to print; stdout by default. Columns that are wider than it are left out.
+
+    Raises:
+      ValueError: max_rows is too small.
+      OSError: the file cannot be written.
+    """
+    if max_rows < MIN_ROWS:
+        raise ValueError(f"max_rows must be at least {MIN_ROWS}; got {max_rows}")
+    if path is None:
+        console = console or rich.console.Console()
+        lines = Picture(desc, max_rows, console.width).lines()
+    else:
+        lines = Picture(desc, max_rows, SVG_WIDTH).lines()
+        width = max(line.cell_len for line in lines)
+        console = rich.console.Console(record=True, file=io.StringIO(), width=width)
+    for line in lines:
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+    if path is not None:
+        theme = rich.terminal_theme.DEFAULT_TERMINAL_THEME
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(console.export_svg(title="", theme=theme, code_format=SVG))
+
+
+class Level(NamedTuple):
     """One level of memory: a dimension, its blocks, or the elements inside one of its blocks."""
 
     dim: int
@@ -35,144 +79,53 @@ class Axis(NamedTuple):
     term: str  # in the formula
 
 
-class Cell(NamedTuple):
-    """`kind` is one of these.
+class Picture:
+    """The lines of a picture: of `most_rows` a table, and of `width` characters."""
 
-    "element"; "tail", stored but no element; "hole", so many places of memory that are not the
-    tensor's; "gap", columns left out; "remark", in place of a row.
-    """
-
-    kind: str
-    text: str
-    shade: float = 0.0  # 0 where memory starts, 1 where it ends
-
-
-class Row(NamedTuple):
-    label: str
-    cells: list[Cell]
-    note: str = ""
-    new_group: bool = False  # another block, or another value of an outer dimension, starts
-
-
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """Widths are in characters. `headings` are lines above the cells.
-
-    `breaks` are the columns where a group starts. What is left out in `rows` has a row that says
-    so; `left_out` says it of columns.
-    """
-
-    title: str
-    label_width: int
-    cell_width: int
-    headings: list[list[str]]
-    breaks: frozenset[int]
-    rows: list[Row]
-    left_out: str
-
-    @property
-    def columns(self) -> int:
-        """Cells of the longest row; notes stand behind them."""
-        return max(len(row.cells) for row in self.rows)
-
-    @property
-    def width(self) -> int:
-        """Characters of the longest row."""
-        notes = max(len(row.note) for row in self.rows)
-        cells = self.columns * self.cell_width + len(self.breaks)
-        return self.label_width + cells + (notes and notes + 2)
-
-
-def shown(count: int, most: int, keep: int | None = None) -> list[int | None]:
-    """`range(count)` or, where that is longer than `most`, a part of it.
-
-    The first ones and the last ones, and on the way `keep` with its neighbours; None for each gap.
-    """
-    if count <= most:
-        return list(range(count))
-    first, last = (most - 1) // 2, most // 2
-    if keep is None or keep > count - last:
-        return [*range(first), None, *range(count - last, count)]
-    if keep <= first:
-        return [*range(most - 2), None, count - 1]
-    near = range(keep - 1, keep + last - 3)
-    return [*range(first), *([None] if near[0] > first else []), *near, None, count - 1]
-
-
-def _left_out(picked: list[int | None], count: int, what: str) -> str:
-    missing = count - sum(item is not None for item in picked)
-    return f"{missing} of {count} {what} left out" if missing else ""
-
-
-def _hole(count: int) -> Cell:
-    """`count` elements of memory that are not the tensor's, to three digits."""
-    thousands = (len(str(count)) - 1) // 3
-    return Cell("hole", f"·{count // 1000**thousands}{'kMGTPE'[thousands - 1 : thousands]}")
-
-
-def letters_of(layout: str | None, rank: int) -> str:
-    """The dimensions' letters in logical order: "nchw" for nhwc and nChw16c alike."""
-    if layout is None:
-        by_rank = {3: "ncw", 4: "nchw", 5: "ncdhw"}
-        return by_rank.get(rank, PLAIN[:rank])
-    present = {letter.lower() for letter in layout if letter.isalpha()}
-    order = next(o for o in (ACTIVATIONS, WEIGHTS, "x") if present <= set(o))
-    return "".join(letter for letter in order if letter in present)
-
-
-class Sheet:
-    """The tables and lines of a `TensorDesc`.
-
-    Args:
-      desc: a TensorDesc. Its `offset` is asked for every cell that is shown, and for nothing else,
-        so that a sheet of a huge tensor costs no more than one of a small one.
-    """
-
-    def __init__(self, desc):
-        self.desc = desc
+    def __init__(self, desc, most_rows: int, width: int):
+        self.desc, self.most_rows = desc, most_rows
         self.letters = letters_of(desc.layout, len(desc.dims))
-        self.empty = 0 in desc.dims
-        self.first = 0 if self.empty else desc.offset()
+        self.is_empty = 0 in desc.dims
+        self.start = 0 if self.is_empty else desc.offset()
         # Outermost first, as they lie in memory. Elements that share memory (stride 0) come again.
-        self.axes = sorted(self._axes(), key=lambda axis: -axis.stride or -math.inf)
-        # In characters: offsets with a space before them, and "c15".
-        self.offset_width = max(3, len(str(desc.size))) + 1
-        self.index_width = max(3, 1 + len(str(max(desc.padded_dims)))) + 1
+        self.levels = sorted(self._levels(), key=lambda level: -level.stride or -math.inf)
+        self.width = width
+        # In characters: an offset, and "c15", each with a space before it.
+        self.offset_width = 1 + max(3, len(str(desc.size)))
+        self.index_width = 1 + max(3, 1 + len(str(max(desc.padded_dims))))
 
-    def _axes(self):
-        """The levels of memory, in logical order, a dimension's blocks before their insides."""
+    def _levels(self) -> Iterable[Level]:
+        """In logical order, the blocks of a dimension before their insides."""
         for d, (letter, block) in enumerate(zip(self.letters, self.desc.blocks, strict=True)):
             padded, stride = self.desc.padded_dims[d], self.desc.strides[d]
             if block == 1:
-                yield Axis(d, padded, stride, 1, letter)
+                yield Level(d, padded, stride, 1, letter)
                 continue
-            yield Axis(d, padded // block, stride, block, f"{letter}/{block}")
-            second = [0] * len(self.letters)
-            second[d] = 1
-            inner = 0 if self.empty else self.desc.offset(*second) - self.first
-            yield Axis(d, block, inner, 1, f"{letter}%{block}")
+            yield Level(d, padded // block, stride, block, f"{letter}/{block}")
+            second = [int(i == d) for i in range(len(self.letters))]
+            inner = 0 if self.is_empty else self.desc.offset(*second) - self.start
+            yield Level(d, block, inner, 1, f"{letter}%{block}")
 
-    # Lines of text.
+    def lines(self) -> list[Text]:
+        """The picture, line by line."""
+        desc = self.desc
+        sizes = " ".join(f"{x}={size}" for x, size in zip(self.letters, desc.dims, strict=True))
+        head = [
+            Text.assemble((desc.layout or "no layout", "bold"), f"  {sizes}  {desc.dtype.name}"),
+            Text(self._formula()),
+            Text(self._memory_size()),
+        ]
+        if self.is_empty:
+            return [*head, Text("no elements")]
+        return [*head, Text(), *self._elements(), Text(), *self._memory(), Text(), _legend()]
 
-    @property
-    def title(self) -> str:
-        return self.desc.layout or "no layout"
-
-    @property
-    def sizes(self) -> str:
-        pairs = zip(self.letters, self.desc.dims, strict=True)
-        return " ".join(f"{letter}={size}" for letter, size in pairs)
-
-    @property
-    def formula(self) -> str:
+    def _formula(self) -> str:
         """offset(n, c, h, w) as a sum, its terms in memory order."""
-        terms = [str(self.first)] if self.first else []
-        for axis in self.axes:
-            terms.append(axis.term if axis.stride == 1 else f"{axis.term}*{axis.stride}")
+        terms = [str(self.start)] if self.start else []
+        terms += [x.term if x.stride == 1 else f"{x.term}*{x.stride}" for x in self.levels]
         return f"offset({', '.join(self.letters)}) = {' + '.join(terms)}"
 
-    @property
-    def memory_size(self) -> str:
+    def _memory_size(self) -> str:
         """The size, and how it differs from the product of the dimensions."""
         dims, item = math.prod(self.desc.dims), self.desc.dtype.size
         padded = math.prod(self.desc.padded_dims)
@@ -186,290 +139,149 @@ class Sheet:
             parts.append("elements share memory")
         return ";  ".join(parts)
 
-    # Tables.
-
-    def elements(self, most_rows: int, most_columns: int) -> Table:
+    def _elements(self) -> Iterable[Text]:
         """Elements by their indices, with their offsets."""
         down, across = self._grid()
+        label, cell = self.index_width, max(self.offset_width, self.index_width)
         sizes = [self.desc.padded_dims[d] for d in across]
-        picked = shown(math.prod(sizes), most_columns)
-        places = [None if p is None else np.unravel_index(p, sizes) for p in picked]
-        rows = 1 if down is None else self.desc.padded_dims[down]
-        block = 1 if down is None else self.desc.blocks[down]
-
-        def row(r: int) -> Row:
-            cells = []
+        columns = _some(math.prod(sizes), (self.width - label) // cell)
+        places = [None if c is None else np.unravel_index(c, sizes) for c in columns]
+        fixed = [x + "0" for d, x in enumerate(self.letters) if d not in (down, *across)]
+        yield Text(
+            "Where each element lies" + (f", for {', '.join(fixed)}" if fixed else ""), "bold"
+        )
+        yield from _left_out(columns, math.prod(sizes), "columns")
+        for level, d in enumerate(across):
+            line, before = Text(" " * label), None
             for place in places:
-                index = [0] * len(self.letters)
-                if down is not None:
-                    index[down] = r
-                for d, i in zip(across, place or (), strict=False):
-                    index[d] = i
-                text = "" if place is None else str(self.desc.offset(*index))
-                cells.append(Cell("gap", "…") if place is None else self._cell(index, text))
-            label = "" if down is None else f"{self.letters[down]}{r}"
-            return Row(label, cells, new_group=block > 1 and r > 0 and r % block == 0)
+                outer = place and place[: level + 1]
+                is_new = outer is not None and outer != before
+                line += _cell(f"{self.letters[d]}{outer[-1]}" if is_new else "", cell)
+                before = outer
+            yield line
 
-        tail = None if down is None else self.desc.dims[down]
-        table = self._rows(rows, most_rows, tail if tail != rows else None, row)
-        headings, breaks = self._headings(across, places)
-        title = "Where each element lies" + self._fixed({down, *across})
-        width = max(self.offset_width, self.index_width)
-        left_out = _left_out(picked, math.prod(sizes), "columns")
-        return Table(title, self.index_width, width, headings, breaks, table, left_out)
-
-    def memory(self, most_rows: int, most_columns: int) -> Table:
-        """Memory from its start, a row for each run of the innermost level."""
-        *outer, run = [axis for axis in self.axes if axis.count > 1] or self.axes[-1:]
-        counts = [axis.count for axis in outer]
-        rows = math.prod(counts)
-        picked = shown(run.count, most_columns - 1)  # a hole may follow
-        groups: dict[
-            int, list[int]
-        ] = {}  # row -> where it is, but for the second level from inside
-
-        def index(r: int) -> list[int]:
-            place = [0] * len(self.letters)
-            for axis, digit in zip(outer, np.unravel_index(r, counts), strict=True):
-                place[axis.dim] += int(digit) * axis.unit
-            return place
-
-        def row(r: int) -> Row:
-            start, cells = index(r), []
-            for k in picked:
-                if k is None:
-                    cells.append(Cell("gap", "…"))
+        def row(r: int) -> Iterable[Text]:
+            if self.desc.blocks[down] > 1 and r and r % self.desc.blocks[down] == 0:
+                yield Text()
+            line = _cell(f"{self.letters[down]}{r}", label)
+            for place in places:
+                if place is None:
+                    line += _cell("…", cell, QUIET)
                     continue
-                element = list(start)
-                element[run.dim] += k * run.unit
-                if k and run.stride > 1:
-                    cells.append(_hole(run.stride - 1))
-                cells.append(self._cell(element, f"{self.letters[run.dim]}{element[run.dim]}"))
+                at = {down: r} | dict(zip(across, place, strict=True))
+                index = [at.get(d, 0) for d in range(len(self.letters))]
+                line += self._element(index, str(self.desc.offset(*index)), cell)
+            yield line
+
+        yield from self._rows(self.desc.padded_dims[down], row)
+
+    def _memory(self) -> Iterable[Text]:
+        """Memory from its start, a row for each run of the innermost level."""
+        *outer, run = [level for level in self.levels if level.count > 1] or self.levels[-1:]
+        counts, letter = [level.count for level in outer], self.letters[run.dim]
+        label, cell, rows = self.offset_width, self.index_width, math.prod(counts)
+        note = sum(2 + len(str(size)) for size in self.desc.padded_dims)
+        room = (self.width - label - note) // cell - 1  # a hole may follow the run
+        columns = _some(run.count, max(room // (1 if run.stride < 2 else 2), 2))
+
+        def first(r: int) -> list[int]:
+            """The index of the first element of row r."""
+            index = [0] * len(self.letters)
+            for level, digit in zip(outer, np.unravel_index(r, counts), strict=True):
+                index[level.dim] += int(digit) * level.unit
+            return index
+
+        def row(r: int) -> Iterable[Text]:
+            start = first(r)
             offset = self.desc.offset(*start)
-            after = self.desc.offset(*index(r + 1)) if r + 1 < rows else 0
-            if (hole := after - offset - (run.count - 1) * run.stride - 1) > 0:
-                cells.append(_hole(hole))
-            places = zip(self.letters, start, strict=True)
-            note = " ".join(f"{x}{i}" for d, (x, i) in enumerate(places) if d != run.dim)
-            groups[r] = [start[axis.dim] // axis.unit for axis in outer[:-1]]
-            return Row(str(offset), cells, note, groups.get(r - 1, groups[r]) != groups[r])
+            line = _cell(str(offset), label)
+            for k in columns:
+                if k is None:
+                    line += _cell("…", cell, QUIET)
+                    continue
+                index = list(start)
+                index[run.dim] += k * run.unit
+                line += _hole(run.stride - 1 if k else 0, cell)
+                line += self._element(index, f"{letter}{index[run.dim]}", cell)
+            after = self.desc.offset(*first(r + 1)) if r + 1 < rows else 0
+            line += _hole(after - offset - (run.count - 1) * run.stride - 1, cell)
+            others = [f"{x}{start[d]}" for d, x in enumerate(self.letters) if d != run.dim]
+            yield line + Text("  " + " ".join(others), QUIET)
 
-        table = [Row("0", [_hole(self.first)])] if self.first else []
-        table += self._rows(rows, most_rows, self._first_tail_row(outer), row)
-        title = f"Memory in its order: {self._order(run, outer)}"
-        holes = [len(cell.text) for row in table for cell in row.cells if cell.kind == "hole"]
-        width = max(self.index_width, 1 + max(holes, default=0))
-        left_out = _left_out(picked, run.count, "columns")
-        return Table(title, self.offset_width, width, [], frozenset(), table, left_out)
+        yield Text(f"Memory in its order, {run.count} {letter} a row", "bold")
+        yield from _left_out(columns, run.count, "columns")
+        if self.start:
+            yield _cell("0", label) + _hole(self.start, cell)
+        yield from self._rows(rows, row)
 
-    # Parts of the tables.
-
-    @staticmethod
-    def _rows(count: int, most: int, keep: int | None, row: Callable[[int], Row]) -> list[Row]:
-        """row(0), row(1), ..., of which some may be left out, with a word on how many."""
-        picked, rows = shown(count, most, keep), []
-        for at, r in enumerate(picked):
-            if r is None:
-                missing = picked[at + 1] - picked[at - 1] - 1
-                rows.append(Row("…", [Cell("remark", f"{missing} rows left out")]))
-            else:
-                rows.append(row(r))
-        return rows
-
-    def _cell(self, index: Sequence[int], text: str) -> Cell:
-        shade = (self.desc.offset(*index) - self.first) / max(1, self.desc.size - 1 - self.first)
-        tail = any(i >= size for i, size in zip(index, self.desc.dims, strict=True))
-        return Cell("tail" if tail else "element", text, shade)
-
-    def _grid(self) -> tuple[int | None, list[int]]:
+    def _grid(self) -> tuple[int, list[int]]:
         """The dimension that goes down the first table, and those across."""
+        rank = len(self.letters)
         if "o" in self.letters:
             g, o, i = (self.letters.find(letter) for letter in "goi")
             if g >= 0 and self.desc.dims[o] == self.desc.dims[i] == 1:  # depthwise
-                return g, list(range(i + 1, len(self.letters)))
+                return g, list(range(i + 1, rank))
             return i, [o]
-        if len(self.letters) < 3:
-            return (None, [0]) if len(self.letters) == 1 else (0, [1])
-        return 1, list(range(2, len(self.letters)))
+        down = 0 if rank < 3 else 1
+        return down, list(range(down + 1, rank))
 
-    def _headings(self, across, places):
-        """A line for each dimension across, naming its index where that changes; and the columns
-        before which a gap belongs: at a new block, or where an outer index moves on."""
-        lines, breaks = [], set()
-        for level, d in enumerate(across):
-            texts, before = [], None
-            for at, place in enumerate(places):
-                outer = place and place[: level + 1]
-                new = outer is not None and outer != before
-                texts.append(f"{self.letters[d]}{outer[-1]}" if new else "")
-                block = self.desc.blocks[d]
-                starts = new and (level < len(across) - 1 or (block > 1 and outer[-1] % block == 0))
-                if at and starts:
-                    breaks.add(at)
-                before = outer
-            lines.append(texts)
-        return lines, frozenset(breaks)
+    def _rows(self, count: int, row: Callable[[int], Iterable[Text]]) -> Iterable[Text]:
+        picked = _some(count, self.most_rows)
+        for r in picked:
+            yield from _left_out(picked, count, "rows") if r is None else row(r)
 
-    def _fixed(self, free: set) -> str:
-        """Which indices are 0 in the first table, and how far off the others are."""
-        parts = []
-        for d, letter in enumerate(self.letters):
-            if d in free or self.desc.dims[d] < 2:
-                continue
-            stride = self.desc.strides[d]
-            further = "" if self.desc.blocks[d] > 1 else f" (add {stride} for {letter}1)"
-            parts.append(f"{letter}0{further}")
-        return f", for {', '.join(parts)}" if parts else ""
-
-    def _first_tail_row(self, outer: Sequence[Axis]) -> int | None:
-        """The first row of memory that has an element of the tail, if there is one."""
-        rows = []
-        for d, size in enumerate(self.desc.dims):
-            if size == self.desc.padded_dims[d]:
-                continue
-            row = 0
-            for axis in outer:
-                row *= axis.count
-                row += size // axis.unit % axis.count if axis.dim == d else 0
-            rows.append(row)
-        return min(rows, default=None)
-
-    def _order(self, run: Axis, outer: Sequence[Axis]) -> str:
-        """The levels of memory in words, from inside."""
-        words = []
-        for axis in reversed(outer):
-            block, letter = self.desc.blocks[axis.dim], self.letters[axis.dim]
-            within = f"{letter} of the block" if block > 1 else letter
-            words.append(within if axis.unit == 1 else f"the next {block} {letter}")
-        then = f", then {', '.join(words)}" if words else ""
-        return f"{run.count} {self.letters[run.dim]} a row{then}"
+    def _element(self, index: Sequence[int], text: str, width: int) -> Text:
+        if any(i >= size for i, size in zip(index, self.desc.dims, strict=True)):
+            return _cell(TAIL * (width - 1), width, QUIET)
+        place = self.desc.offset(*index) - self.start
+        return _cell(text, width, _style(place / max(1, self.desc.size - 1 - self.start)))
 
 
-# Dark blue, teal, green, yellow: the lightness grows all the way, so that a print without colours
-# and eyes that see no red and green read the same order.
-_STOPS = ((38, 42, 110), (28, 98, 142), (24, 150, 138), (104, 194, 96), (250, 228, 60))
+def _cell(text: str, width: int, style: Style | str = "") -> Text:
+    return Text(text.rjust(width), style)
 
 
-def ramp(shade: float) -> tuple[int, int, int]:
-    """Red, green, blue of the place `shade` of the memory, 0 to 1."""
-    place = min(max(shade, 0.0), 1.0) * (len(_STOPS) - 1)
-    i = min(int(place), len(_STOPS) - 2)
-    return tuple(
-        round(a + (b - a) * (place - i)) for a, b in zip(_STOPS[i], _STOPS[i + 1], strict=True)
-    )
+def _hole(count: int, width: int) -> Text:
+    """So many elements of memory that are not the tensor's."""
+    text = f"·{count}"
+    return _cell(text if len(text) < width else "·", width, QUIET) if count > 0 else Text()
 
 
-def ink(background: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Black or white, whichever can be read on `background`."""
-    red, green, blue = background
-    return (0, 0, 0) if 0.3 * red + 0.59 * green + 0.11 * blue > 135 else (255, 255, 255)
+def _left_out(picked: list, count: int, what: str) -> list[Text]:
+    missing = count - sum(item is not None for item in picked)
+    return [Text(f"  … {missing} of {count} {what} left out", QUIET)] if missing else []
 
 
-STEPS = 16  # of the colours in the legend
-TAIL = "░"
-QUIET = Style(dim=True)
-SVG_WIDTH = 120  # characters
-SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
-<style>text {{ font: {char_height}px monospace; white-space: pre }} {styles}</style>
-<defs>{lines}</defs><rect width="100%" height="100%" fill="#fff"/>
-<g transform="translate({terminal_x}, {char_height})" xml:space="preserve">{backgrounds}{matrix}</g>
-</svg>
-"""
+def letters_of(layout: str | None, rank: int) -> str:
+    """The dimensions' letters in logical order: "nchw" for nhwc and nChw16c alike."""
+    if layout is None:
+        by_rank = {3: "ncw", 4: "nchw", 5: "ncdhw"}
+        return by_rank.get(rank, PLAIN[:rank])
+    present = {letter.lower() for letter in layout if letter.isalpha()}
+    order = next(o for o in (ACTIVATIONS, WEIGHTS, "x") if present <= set(o))
+    return "".join(letter for letter in order if letter in present)
 
 
-def draw(
-    desc, path: str | os.PathLike | None, *, max_rows: int, console: rich.console.Console | None
-) -> None:
-    """Prints the memory of `desc` as two tables, or writes them as an SVG file.
-
-    Args:
-      desc: a TensorDesc.
-      path: of the file; one that is there is replaced. None prints.
-      max_rows: of each table, at least `MIN_ROWS`.
-      console: where to print; stdout by default. Columns that are wider than it are left out.
-
-    Raises:
-      ValueError: max_rows is too small.
-      OSError: the file cannot be written.
-    """
-    if max_rows < MIN_ROWS:
-        raise ValueError(f"max_rows must be at least {MIN_ROWS}; got {max_rows}")
-    if path is None:
-        console = console or rich.console.Console()
-        _print(lines(Sheet(desc), max_rows=max_rows, width=console.width), console)
-        return
-    picture = lines(Sheet(desc), max_rows=max_rows, width=SVG_WIDTH)
-    width = max(line.cell_len for line in picture)
-    console = rich.console.Console(record=True, file=io.StringIO(), width=width)
-    _print(picture, console)
-    theme = rich.terminal_theme.DEFAULT_TERMINAL_THEME
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(console.export_svg(title="", theme=theme, code_format=SVG))
+def _some(count: int, most: int) -> list[int | None]:
+    """`range(count)` or, where that is longer than `most`, its ends with None between them."""
+    if count <= most:
+        return list(range(count))
+    first, last = (most - 1) // 2, most // 2
+    return [*range(first), None, *range(count - last, count)]
 
 
-def _print(picture: list[Text], console: rich.console.Console) -> None:
-    for line in picture:
-        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+def _style(shade: float) -> Style:
+    """The colour of a place in memory, from 0 to 1, under the ink that can be read on it."""
+    places = np.linspace(0, 1, len(_STOPS))
+    background = [round(float(np.interp(shade, places, stops))) for stops in _STOPS.T]
+    ink = "black" if np.dot(background, (0.3, 0.59, 0.11)) > 135 else "white"
+    return Style(color=ink, bgcolor=Color.from_rgb(*background))
 
 
-def lines(sheet: Sheet, *, max_rows: int, width: int) -> list[Text]:
-    """The picture, line by line."""
-    head = [
-        Text.assemble((sheet.title, "bold"), f"  {sheet.sizes}  {sheet.desc.dtype.name}"),
-        Text(sheet.formula),
-        Text(sheet.memory_size),
-    ]
-    if sheet.empty:
-        return [*head, Text("no elements")]
-    result = list(head)
-    for make in (sheet.elements, sheet.memory):
-        columns = width // sheet.index_width
-        while (table := make(max_rows, columns)).width > width and columns > MIN_COLUMNS:
-            columns -= 1
-        result += [Text(), *_table(table)]
-    return [*result, Text(), _legend({cell.kind for row in table.rows for cell in row.cells})]
-
-
-def _table(table: Table) -> list[Text]:
-    result = [Text(table.title, "bold")]
-    if table.left_out:
-        result.append(Text(" " * table.label_width + f"  {table.left_out}", QUIET))
-    for texts in table.headings:
-        line = Text(" " * table.label_width)
-        for at, text in enumerate(texts):
-            line.append(" " * (at in table.breaks) + text.rjust(table.cell_width))
-        result.append(line)
-    for row in table.rows:
-        if row.new_group:
-            result.append(Text())
-        line = Text(row.label.rjust(table.label_width))
-        for at, cell in enumerate(row.cells):
-            line.append(" " * (at in table.breaks))
-            line.append_text(_cell(cell, table.cell_width))
-        if row.note:
-            missing = table.columns - len(row.cells)
-            line.append(" " * missing * table.cell_width + f"  {row.note}", QUIET)
-        result.append(line)
-    return result
-
-
-def _cell(cell: Cell, width: int) -> Text:
-    if cell.kind == "tail":
-        return Text((TAIL * (width - 1)).rjust(width), QUIET)
-    if cell.kind == "remark":
-        return Text(f"  {cell.text}", QUIET)
-    if cell.kind != "element":
-        return Text(cell.text.rjust(width), QUIET)
-    background = ramp(cell.shade)
-    style = Style(color=Color.from_rgb(*ink(background)), bgcolor=Color.from_rgb(*background))
-    return Text(cell.text.rjust(width), style)
-
-
-def _legend(kinds: set[str]) -> Text:
+def _legend() -> Text:
     line = Text("first ")
-    for i in range(STEPS):
-        line.append(" ", Style(bgcolor=Color.from_rgb(*ramp(i / (STEPS - 1)))))
-    line.append(" last in memory")
-    line.append(f"   {TAIL * 3} tail: stored, always zero" if "tail" in kinds else "")
-    line.append("   ·3 that many elements of something else" if "hole" in kinds else "")
-    return line
+    for i in range(SHADES):
+        line.append(" ", _style(i / (SHADES - 1)))
+    return line.append(
+        f" last in memory   {TAIL * 3} tail: stored, always zero   ·3 other elements"
+    )
