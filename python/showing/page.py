@@ -1,4 +1,4 @@
-"""One self-contained HTML page: the graph of a function before and after it was rewritten."""
+"""One self-contained HTML page: the ops of a function before and after it was rewritten."""
 
 from __future__ import annotations
 
@@ -9,24 +9,21 @@ import math
 import pathlib
 from collections.abc import Callable, Mapping
 
-from ..graph import GraphView, Node, Ref, flatten
+from ..graph import GraphView, Node, flatten
 from ..rewriter.capture import capture
 from ..rewriter.regions import REGION, is_ours
 from ..rewriter.summary import brief, common_prefix, time_of
 from ..saved_model import distinct
 
-_ROW, _NOTE, _LANE = 24, 30, 12  # pixels: a row, two lines of a note below it, a line beside it
-_MOST_LANES = 8
 _BAR = 300  # pixels: the longest bar
 # What is no computation, or what both graphs only name.
 _SILENT = frozenset(("Const", "NoOp", "ReadVariableOp", "Identity", "IdentityN", "VarHandleOp"))
 _HEAD = "region"  # the kind of the row above the ops of a region
-_NOTED = (_HEAD, "reorder", "left", "unfused")  # kinds whose note has a line of its own
 
 
 @dataclasses.dataclass
 class Row:
-    """One op of a drawn graph, or the heading of a region.
+    """One op of a graph, or the heading of a region.
 
     Attributes:
         node, op: its name and type.
@@ -35,7 +32,6 @@ class Row:
         note: a few words behind the name.
         inputs: rows that it reads.
         region: the number of the region that it belongs to, from 1 on; 0 outside of regions.
-        lane: the line that it stands on.
     """
 
     node: str
@@ -45,12 +41,6 @@ class Row:
     note: str
     inputs: list[int]
     region: int = 0
-    lane: int = 0
-
-    @property
-    def height(self) -> int:
-        """In pixels; reasons and times stand below names, so that narrow windows show them, too."""
-        return _ROW + (_NOTE if self.note and self.kind in _NOTED else 0)
 
 
 def write_page(path: pathlib.Path, title: str, originals: Mapping, functions: Mapping, report):
@@ -76,7 +66,7 @@ def rows_after(concrete, report) -> list[Row]:
     describe = _describer(report)
     times = {time.node: time for time in report.measured.regions} if report.measured else {}
     rows: list[Row] = []
-    place: dict[Ref, list[int]] = {}  # tensor -> the rows that stand for it
+    place: dict[str, list[int]] = {}  # node -> the rows that stand for it
     regions = itertools.count(1)
     for node in module.main.view.topological():
         if not (is_ours(node) or node.op == REGION):
@@ -92,15 +82,13 @@ def rows_after(concrete, report) -> list[Row]:
         view = GraphView(body.graph_def, body.fetches)
         names = dict(zip(body.inputs, map(str, node.inputs), strict=True))
         inside = {
-            Ref(name): place.get(ref, [])
+            name: place.get(ref.node, [])
             for name, ref in zip(body.inputs, node.inputs, strict=True)
         }
-        for own in view.topological():
-            if own.name not in body.inputs:
-                _add(rows, inside, own, describe, number, names)
-        for port, ref in enumerate(body.fetches):
-            place[Ref(node.name, port)] = inside.get(ref, [])
-    _assign_lanes(rows)
+        for inner in view.topological():
+            if inner.name not in body.inputs:
+                _add(rows, inside, inner, describe, number, names)
+        place[node.name] = [row for ref in body.fetches for row in inside.get(ref.node, ())]
     return rows
 
 
@@ -112,7 +100,7 @@ def rows_before(concrete, report, after: list[Row]) -> list[Row]:
     """
     describe, kept = _describer(report), {(row.node, row.op) for row in after}
     rows: list[Row] = []
-    place: dict[Ref, list[int]] = {}
+    place: dict[str, list[int]] = {}
     for node in capture(concrete).main.view.topological():
         _add(rows, place, node, describe)
     for row in rows:
@@ -120,7 +108,6 @@ def rows_before(concrete, report, after: list[Row]) -> list[Row]:
             row.kind = "ours"
     _find_regions(rows, {row.node: row.region for row in after})
     rows = _with_headings(rows, report)
-    _assign_lanes(rows)
     return rows
 
 
@@ -140,8 +127,8 @@ def _with_headings(rows: list[Row], report) -> list[Row]:
     """A heading wherever the ops of a region begin, or go on after others."""
     times = report.measured.regions if report.measured else []
     result: list[Row] = []
-    moved, seen = {}, set()
-    for index, row in enumerate(rows):
+    seen = set()
+    for row in rows:
         number = row.region
         if number and not (result and result[-1].region == number):
             time = times[number - 1].original_ms if number <= len(times) else None
@@ -149,8 +136,6 @@ def _with_headings(rows: list[Row], report) -> list[Row]:
             note = f"{time:.3g} ms" if time is not None and number not in seen else ""
             seen.add(number)
             result.append(Row("", REGION, words, _HEAD, note, [], number))
-        moved[index] = len(result)
-        row.inputs = [moved[source] for source in row.inputs]
         result.append(row)
     return result
 
@@ -189,41 +174,21 @@ def _add(
         region: the number of the region that it stands in.
         names: the region's argument -> the tensor that it is outside.
     """
-    sources = list(dict.fromkeys(row for ref in node.inputs for row in place.get(ref, ())))
+    sources = list(dict.fromkeys(row for ref in node.inputs for row in place.get(ref.node, ())))
     is_input = node.op == "Placeholder" and node.attr["dtype"].type != _RESOURCE
     if node.op not in _SILENT and (sources or is_input):
         source = str(node.inputs[0]) if node.inputs else ""
         name, kind, note = describe(node, names.get(source, source))
         rows.append(Row(node.name, node.op, name, kind, note, sources, region))
         sources = [len(rows) - 1]
-    place.update((Ref(node.name, port), sources) for port in range(_MOST_PORTS))
+    place[node.name] = sources
 
 
-_MOST_PORTS = 64  # of an op that is not a region
 _RESOURCE = 20  # DT_RESOURCE: the handle of a variable
 
 
-def _assign_lanes(rows: list[Row]) -> None:
-    """Gives each row a line, which is free again below the last row that reads it."""
-    last = {index: index for index in range(len(rows))}
-    for index, row in enumerate(rows):
-        for source in row.inputs:
-            last[source] = index
-    busy: dict[int, int] = {}  # lane -> the row that stands on it
-    for index, row in enumerate(rows):
-        if row.kind == _HEAD:
-            continue
-        done = [lane for lane, owner in busy.items() if last[owner] <= index]
-        for lane in done:
-            del busy[lane]
-        free = (lane for lane in range(len(rows)) if lane not in busy)
-        row.lane = min(next(free), _MOST_LANES - 1)
-        if last[index] > index:
-            busy[row.lane] = index
-
-
 def section(name: str, report, before: list[Row], after: list[Row]) -> str:
-    """One graph: the summary, what low precision costs, then both drawings side by side."""
+    """One graph: the summary, what low precision costs, and the ops before and after."""
     return (
         f"<section><h2>{html.escape(name)}</h2><pre>{html.escape(report.summary())}</pre>"
         f"{_losses(report)}"
@@ -243,63 +208,32 @@ def _losses(report) -> str:
     finite = [snr for _, _, snr in rows if math.isfinite(snr)]
     scale = _BAR / max(1.0, *finite)
     bars = []
-    for index, (name, kind, snr) in enumerate(rows):
-        y = _ROW * index
-        width = _BAR if snr == math.inf else max(0.0, snr * scale if snr > 0 else 0.0)
-        label = html.escape(f"{name}, {kind}: " + ("exact" if snr == math.inf else f"{snr:.1f} dB"))
-        bars.append(
-            f'<rect class="{kind}" y="{y + 4}" width="{width:.0f}" height="16"/>'
-            f'<text x="{width + 8:.0f}" y="{y + 17}">{label}</text>'
-        )
+    for name, kind, snr in rows:
+        width = _BAR if snr == math.inf else max(0.0, snr * scale)
+        loss = "exact" if snr == math.inf else f"{snr:.1f} dB"
+        label = html.escape(f"{name}, {kind}: {loss}")
+        bars.append(f'<li class="{kind}"><b style="width:{width:.0f}px"></b> {label}</li>')
     return (
         "<h3>signal to noise by layer <small>a longer bar loses less; 20 dB are an error of 10 %, "
-        f'40 dB of 1 %</small></h3><svg class="losses" height="{_ROW * len(rows)}" role="img" '
-        f'aria-label="signal to noise by layer">{"".join(bars)}</svg>'
+        f'40 dB of 1 %</small></h3><ol class="losses">{"".join(bars)}</ol>'
     )
 
 
 def _column(heading: str, rows: list[Row]) -> str:
-    width = _LANE * (2 + max((row.lane for row in rows), default=0))
     items = "".join(map(_item, rows))
     count = sum(row.kind != _HEAD for row in rows)
-    return (
-        f'<div class="graph"><h3>{heading} <small>{count} ops</small></h3>'
-        f'<div class="rows" style="padding-left:{width}px">{_lines(rows, width)}'
-        f"<ol>{items}</ol></div></div>"
-    )
+    return f"<div><h3>{heading} <small>{count} ops</small></h3><ol>{items}</ol></div>"
 
 
 def _item(row: Row) -> str:
     op, name, note = (html.escape(text) for text in (row.op, row.name, row.note))
     inside = f" in{row.region % 2}" if row.region else ""
     if row.kind == _HEAD:
-        return (
-            f'<li class="{_HEAD}{inside}" style="height:{row.height}px">{name} <i>{note}</i></li>'
-        )
+        return f'<li class="{_HEAD}{inside}">{name} <i>{note}</i></li>'
     title = html.escape(f"{row.node}: {row.op} {row.note}", quote=True)
     return (
-        f'<li class="{row.kind}{inside}" style="height:{row.height}px" title="{title}">'
+        f'<li class="{row.kind}{inside}" title="{title}">'
         f"<b>{op.removeprefix('Blockdnn')}</b> <span>{name}</span> <i>{note}</i></li>"
-    )
-
-
-def _lines(rows: list[Row], width: int) -> str:
-    """The edges as one picture to the left of the rows."""
-    paths, dots, tops = [], [], [0]
-    for row in rows:
-        tops.append(tops[-1] + row.height)
-    places = [
-        (_LANE * (1 + row.lane), top + _ROW // 2) for row, top in zip(rows, tops, strict=False)
-    ]
-    for row, (x, y) in zip(rows, places, strict=True):
-        if row.kind != _HEAD:
-            dots.append(f'<circle class="{row.kind}" cx="{x}" cy="{y}" r="4"/>')
-        for source in row.inputs:
-            from_x, from_y = places[source]
-            paths.append(f"M{from_x} {from_y}V{y - _ROW // 2}L{x} {y}")
-    return (
-        f'<svg width="{width}" height="{tops[-1]}" aria-hidden="true">'
-        f'<path d="{"".join(paths)}"/>{"".join(dots)}</svg>'
     )
 
 
@@ -327,13 +261,10 @@ h3{font-size:14px;margin:0 0 8px}small{font-weight:normal;color:#64748b}
 pre{background:#f1f5f9;padding:12px;margin:0 0 16px;white-space:pre-wrap;overflow-wrap:anywhere}
 .both{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:24px}
 @media(max-width:760px){.both{grid-template-columns:minmax(0,1fr)}}
-.rows{position:relative}svg{position:absolute;left:0;top:0}
-svg.losses{position:static;display:block;width:100%;margin:0 0 16px}
-.losses text{fill:currentColor;font-size:12px}.losses rect{fill:var(--ours)}
-.losses .float32{fill:var(--plain)}.losses .output{fill:var(--reorder)}
-svg path{fill:none;stroke:#cbd5e1;stroke-width:1.5}
+.losses b{display:inline-block;height:12px;background:var(--ours)}
+.losses .float32 b{background:var(--plain)}.losses .output b{background:var(--reorder)}
 ol{list-style:none;margin:0;padding:0}
-li{height:24px;line-height:24px;padding-left:8px;border-left:3px solid transparent;
+li{line-height:24px;padding-left:8px;border-left:3px solid transparent;
 white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 li span{color:#475569}li i{color:#64748b;font-size:12px}
 .region i,.left i,.reorder i,.unfused i{display:block;line-height:15px;white-space:normal;
@@ -345,11 +276,8 @@ li.region i{font-style:normal;font-size:13px;color:inherit}
 .ours b,.key .ours{color:var(--ours)}.reorder b,.key .reorder{color:var(--reorder)}
 .left b,.left i,.key .left{color:var(--left)}.unfused b,.key .unfused{color:var(--unfused)}
 .plain b,.input b,.key .plain{color:var(--plain)}
-circle{fill:var(--plain)}circle.ours{fill:var(--ours)}circle.reorder{fill:var(--reorder)}
-circle.left{fill:var(--left)}circle.unfused{fill:var(--unfused)}circle.input{fill:#1e293b}
 @media(prefers-color-scheme:dark){
 :root{--ours:#7cc4ff;--reorder:#fb923c;--left:#facc15;--unfused:#c4b5fd;--plain:#94a3b8}
 body{background:#0f172a;color:#e2e8f0}pre{background:#1e293b}li span{color:#cbd5e1}
-.in0{background:#14243d}.in1{background:#1a2f4f}
-svg path{stroke:#475569}circle.input{fill:#e2e8f0}}
+.in0{background:#14243d}.in1{background:#1a2f4f}}
 """

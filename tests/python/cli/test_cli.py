@@ -81,7 +81,7 @@ def test_names_choose_what_is_converted(call, tiny, tmp_path):
 def test_inspect_as_a_page(call, tiny, tmp_path):
     code, _, _ = call("inspect", tiny, "--html", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert code == 0 and page.count("<svg") == 4  # before and after, of two distinct graphs
+    assert code == 0 and page.count("<ol>") == 4  # before and after, of two distinct graphs
     assert "http" not in page and "<script" not in page and 'name="viewport"' in page
     assert '<li class="ours in' in page and "serving_default, serve" in page
 
@@ -385,11 +385,11 @@ def test_the_page_shows_what_each_layer_loses(call, several, tmp_path):
     code, out, _ = call("inspect", several, *given, "--html", tmp_path / "page.html")
     assert code == 0 and "int8: 2 of 2 layers" in out
     page = (tmp_path / "page.html").read_text()
-    assert page.count('<svg class="losses"') == 1 and "http" not in page
-    bars = re.findall(r'<rect class="(\w+)" y="\d+" width="(\d+)"', page)
+    assert page.count('<ol class="losses"') == 1 and "http" not in page
+    bars = re.findall(r'<li class="(\w+)"><b style="width:(\d+)px"', page)
     assert [kind for kind, _ in bars] == ["uint8", "uint8", "output"]
     assert max(int(width) for _, width in bars) == 300
-    assert len(re.findall(r"(?:uint8|output): [\d.]+ dB</text>", page)) == 3
+    assert len(re.findall(r"(?:uint8|output): [\d.]+ dB</li>", page)) == 3
 
 
 @pytest.mark.parametrize(
