@@ -3,7 +3,7 @@
 from .conv import conv_transpose, convolution
 from .movement import concat, cut, rows, shuffle
 from .pixels import fake_quantize, norms, select, softmax, spread, squeeze_excite
-from .planes import depth_pool, global_pool, keep_dims, pad, pool, reduce, resize, upsample
+from .planes import depth_pool, keep_dims, pad, pool, reduce, resize, upsample
 from .products import attention, dense, inner_product, quantized
 
 # Of each pass, in the order in which they are asked.
@@ -11,7 +11,7 @@ PATTERNS = {
     "lift_attention": (attention,),
     "lift_convolutions": (convolution.DILATED, convolution.CONVOLUTION, conv_transpose.RULE),
     "lift_pixel_layers": (norms.LAYER_NORM, norms.RMS_NORM, dense.RULE),
-    "lift_inner_products": (inner_product, quantized),
+    "lift_inner_products": (inner_product.RULE, quantized),
     "lift_softmax": (softmax.RULE,),
     # Of several nodes: assign_layout finds them before it comes to the first of these.
     "spans": (shuffle.SHUFFLE, shuffle.GATHERED, upsample.RULE, depth_pool.RULE, select),
@@ -19,7 +19,6 @@ PATTERNS = {
         squeeze_excite,
         pool.RULE,
         reduce,
-        global_pool,
         keep_dims,
         rows,
         concat,

@@ -16,7 +16,7 @@ Element-wise work has patterns of its own, which find steps (patterns/pixels/ele
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ...graph import Body, GraphView, Node, Ref, Writer, unusual
+from ...graph import Body, Node, Ref, Writer, unusual
 from ...ops.records import Record
 
 
@@ -31,6 +31,7 @@ class Found:
         nodes: the root and all others that it computes; others may go on reading those.
         notes: (node, reason): what it would have computed, too, if not for the reason.
         prepare: adds what stands before the primitive; returns what that reads instead of `inputs`.
+        finish: puts, in the place of the root, what reads the primitive's result.
     """
 
     payload: Record
@@ -39,20 +40,22 @@ class Found:
     nodes: frozenset[str] = frozenset()
     notes: tuple[tuple[str, str], ...] = field(default=())
     prepare: Callable[[Writer], Mapping[str, Ref]] | None = None
-
-    def node(self, view: GraphView) -> Node:
-        """The node that takes the place of the root."""
-        controls = [name for one in (self.root, *self.nodes) for name in view.node(one).controls]
-        controls = list(dict.fromkeys(controls))
-        inputs = self.prepare(Writer(view, self.root)) if self.prepare else self.inputs
-        return Node(self.root, self.payload.op, dict(inputs), controls, payload=self.payload)
+    finish: Callable[[Writer, Ref], None] | None = None
 
     def put(self, body: Body) -> Node:
         """Puts the primitive into the graph, and removes what nobody needs any more."""
-        view, replaced = body.view, {self.root, *self.nodes}
-        sources = [ref.node for name in replaced for ref in view.node(name).inputs]
-        node = view.replace(self.node(view))
-        view.remove_dead([*(replaced - {self.root}), *sources])
+        view, replaced = body.view, list(dict.fromkeys((self.root, *self.nodes)))
+        old, write = [view.node(name) for name in replaced], body.writer(self.root)
+        controls = list(dict.fromkeys(name for node in old for name in node.controls))
+        sources = [ref.node for node in old for ref in node.inputs]
+        inputs = self.prepare(write) if self.prepare else self.inputs
+        if self.finish:
+            node = view.producer(write.plan("planned", self.payload, inputs))
+            self.finish(write, node.ref)
+        else:
+            made = Node(self.root, self.payload.op, dict(inputs), controls, payload=self.payload)
+            node = view.replace(made)
+        view.remove_dead([*replaced[1:], *sources])
         return node
 
 

@@ -43,13 +43,21 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """A constant that is not read."""
+
+    def check(self, match: Match, name: str, value: Ref) -> Ref:
+        if not match.body.constants.is_constant(value):
+            raise Declined(f"the {name} are computed or assigned inside the function")
+        return value
+
+
+@dataclass(frozen=True)
 class Weights(Constant):
     """A constant of that rank that has elements, and of which the report says so."""
 
     def check(self, match: Match, name: str, value: Ref) -> np.ndarray:
-        if not match.body.constants.is_constant(value):
-            raise Declined(f"the {name} are computed or assigned inside the function")
-        constant = super().check(match, name, value)
+        constant = super().check(match, name, Stored().check(match, name, value))
         if not constant.size:
             raise Declined("the filter is empty")
         return constant

@@ -15,7 +15,7 @@ from ...context import Context
 from ...patterns import PATTERNS
 from ...patterns.movement import cut, rows
 from ...patterns.pixels import softmax, spread
-from ...patterns.planes import global_pool, reduce
+from ...patterns.planes import reduce
 from ...report import Report
 from ...rules import Found, look
 from ..fusion.fuse_post_ops import extend
@@ -103,9 +103,8 @@ class LayoutState:
         root = self.followers.root_of(node.name) or self._root_of.get(node.name)
         if root is not None:
             return self.wants_blocked(Ref(root), few)
-        if node.op in global_pool.ROOTS:  # they read either layout, and write little
-            if global_pool.reduces_planes(node, self.body) or reduce.reduced(node, self.body):
-                return True
+        if node.op in reduce.ROOTS and reduce.reduced(node, self.body):
+            return True  # they read either layout, and write little
         if (picture := self._picture(node)) is not None:
             return index == picture and self.wants_blocked(node.ref, few)
         passes = node.op in TRANSPARENT or self._moves_pixels(node)

@@ -14,7 +14,7 @@ from ....graph import Body, Node
 from ....ops.records import Conv, InnerProduct, SqueezeExcite, Step
 from ...context import Context
 from ...rules import Found
-from ..planes import global_pool
+from ..planes import reduce
 from ..products.inner_product import matrix
 
 _MOVES = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
@@ -26,7 +26,7 @@ NAMED = ("alpha", "keep_dims", "squeeze_dims")  # those of steps are looked at b
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """What starts at the mean `node`, unless it is something else or somebody looks inside."""
     mean, followers = node, context.followers
-    if isinstance(global_pool.find(mean, body, context), str):
+    if reduce.reduced(mean, body) != (1, 2):
         return None
     at, chain, products = mean, [mean.name], []
     while step := _next(at, products, body, followers):

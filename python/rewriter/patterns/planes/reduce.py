@@ -1,4 +1,4 @@
-"""Means and maxima of each row, column or pixel of a picture, dimensions kept.
+"""Maxima, means and sums of pictures: of whole planes, or of each row, column or pixel.
 
 A row or a column is a window of a pooling. The mean of a pixel's channels is a 1x1 convolution; of
 the blocks [N, CB, H, W, 16] the maximum is that over the CB, columns of [N, 1, CB, H W, 16], and
@@ -6,87 +6,106 @@ then TensorFlow's over 16 channels. A last block that is not full is filled with
 been there before.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ....graph import Body, Node, Ref, Writer
-from ....ops.records import BLOCK, NHWC, Concat, Conv, Pool, Reshape
+from ....ops.records import (
+    BLOCK,
+    BLOCKED,
+    NHWC,
+    Concat,
+    Conv,
+    GlobalPool,
+    PlaneSum,
+    Pool,
+    Reorder,
+    Reshape,
+)
 from ...context import Context
 from ...rules import Found
 
 _KINDS = {"Max": "max", "Mean": "avg"}
-ROOTS = tuple(_KINDS)
+_PLANE = (1, 2)
+ROOTS = (*_KINDS, "Sum")
 NAMED = ("keep_dims",)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _FoundMaximum(Found):
-    """The maximum of each pixel: what it reads becomes a picture of 16 channels."""
-
-    channels: int
-    pixels: tuple[int, int]
-
-    def put(self, body: Body) -> Node:
-        view, name, (h, w) = body.view, self.root, self.pixels
-        blocks, src, write = -(-self.channels // BLOCK), self.inputs["src"], body.writer(name)
-        if blocks * BLOCK > self.channels:
-            parts = (self.channels, blocks * BLOCK - self.channels)
-            filled = Concat(
-                origin=name,
-                channels=blocks * BLOCK,
-                parts=parts,
-                src_parts=((0, self.channels),) * 2,
-            )
-            src = write.plan("filled", filled, filled.roles([src, src]))
-        src = self._reshaped(write, "columns", src, [-1, 1, blocks, h * w, BLOCK])
-        window = dict(kind="max", ksize=(blocks, 1), strides=(1, 1), padding="VALID")
-        src = write.plan("blocks", Pool(origin=name, channels=BLOCK, **window), {"src": src})
-        src = self._reshaped(write, "lanes", src, [-1, h, w, BLOCK], dst_layout=NHWC)
-        node = view.node(name)
-        view.set_inputs(node, [src, *node.inputs[1:]])
-        return view.producer(src)
-
-    def _reshaped(self, write: Writer, name: str, src: Ref, shape: list[int], **layouts) -> Ref:
-        reshape = Reshape(origin=self.root, channels=BLOCK, **layouts)
-        inputs = {"src": src, "shape": write.constant(f"{name}/shape", shape)}
-        return write.plan(name, reshape, inputs)
-
-
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
-    """The reduction of one axis at `node`."""
-    axis = reduced(node, body)
-    if axis is None:
-        return None
-    src = node.inputs[0]
-    sizes, kind = body.shapes.shape(src), _KINDS[node.op]
-    common = dict(origin=node.name, channels=sizes[3])
-    if axis < 3:
-        window = (sizes[1], 1) if axis == 1 else (1, sizes[2])
+    """The reduction of `node`."""
+    axes, (src, _), root = reduced(node, body), node.inputs, node.name
+    if axes is None:
+        return "it reduces other axes than height and width, or sizes are not known"
+    kind, keeps, sizes = _KINDS.get(node.op), node.attr["keep_dims"].b, body.shapes.shape(src)
+    common = dict(origin=root, channels=sizes[3])
+    if axes == _PLANE and not kind:
+        return _sum_of_planes(src, root, keeps, sizes, common)
+    if axes == _PLANE:
+        pool = GlobalPool(kind=kind, dst_layout=BLOCKED if keeps else "nc", **common)
+        return Found(pool, {"src": src}, root)
+    if axes != (3,):
+        window = (sizes[1], 1) if axes == (1,) else (1, sizes[2])
         pool = Pool(kind=kind, ksize=window, strides=(1, 1), padding="VALID", **common)
-        return Found(pool, {"src": src}, node.name)
+        return Found(pool, {"src": src}, root)
     if kind == "avg":
         weights = np.full((1, 1, sizes[3], 1), 1 / sizes[3], np.float32)
-        mean = Conv(
-            origin=node.name, channels=1, in_channels=sizes[3], weights=weights, dst_layout=NHWC
-        )
-        return Found(mean, {"src": src}, node.name)
+        mean = Conv(origin=root, channels=1, in_channels=sizes[3], weights=weights, dst_layout=NHWC)
+        return Found(mean, {"src": src}, root)
     if not all(isinstance(size, int) for size in sizes[1:3]):
         return "the height and width are not known"
-    if sizes[3] < BLOCK:
-        return "it has few channels"
-    payload = Reshape(dst_layout=NHWC, **common)
-    return _FoundMaximum(
-        payload, {"src": src}, node.name, channels=sizes[3], pixels=tuple(sizes[1:3])
-    )
+    return "it has few channels" if sizes[3] < BLOCK else _maximum_of_pixels(node, sizes, body)
 
 
-def reduced(node: Node, body: Body) -> int | None:
-    """The one axis of a picture, 1 to 3, that the node reduces and keeps, of a known size."""
-    if node.op not in ROOTS or node.payload is not None or not node.attr["keep_dims"].b:
-        return None
+def reduced(node: Node, body: Body) -> tuple[int, ...] | None:
+    """The axes of a picture that the node reduces: rows and columns, or one of known size."""
     sizes, axes = body.shapes.shape(node.inputs[0]), body.shapes.numbers(node.inputs[1])
-    if sizes is None or len(sizes) != 4 or axes is None or len(axes) != 1 or node.controls:
+    if body.shapes.channels(node.inputs[0]) is None or axes is None:
         return None
-    axis = axes[0] % 4
-    return axis if axis and isinstance(sizes[axis], int) and isinstance(sizes[3], int) else None
+    axes = tuple(sorted(axis % 4 for axis in axes))
+    if axes == _PLANE:
+        return axes
+    keeps = node.attr["keep_dims"].b and node.op in _KINDS and not node.controls
+    is_one = keeps and len(axes) == 1 and axes != (0,) and isinstance(sizes[axes[0]], int)
+    return axes if is_one else None
+
+
+def _sum_of_planes(src: Ref, root: str, keeps: bool, sizes, common: dict) -> Found:
+    def axes_of_blocks(write: Writer) -> dict:
+        return {"src": src, "reduction_indices": write.constant("axes", (2, 3))}
+
+    def without_dimensions(write: Writer, sums: Ref) -> None:
+        plain = Reorder(src_layout=BLOCKED, dst_layout=NHWC, **common)
+        made = write.plan("plain", plain, {"src": sums}, shape=(sizes[0], 1, 1, sizes[3]))
+        write.put("Squeeze", made, squeeze_dims=_PLANE)
+
+    finish = None if keeps else without_dimensions
+    payload = PlaneSum(**common)
+    return Found(payload, {"src": src}, root, prepare=axes_of_blocks, finish=finish)
+
+
+def _maximum_of_pixels(node: Node, sizes, body: Body) -> Found:
+    _, h, w, channels = sizes
+    src, axes = node.inputs
+    blocks, common = -(-channels // BLOCK), dict(origin=node.name, channels=BLOCK)
+
+    def maxima_of_blocks(write: Writer) -> dict:
+        made, parts = src, (channels, blocks * BLOCK - channels)
+        if parts[1]:
+            whole = dict(origin=node.name, channels=sum(parts), src_parts=((0, channels),) * 2)
+            filled = Concat(parts=parts, **whole)
+            made = write.plan("filled", filled, filled.roles([src, src]))
+        shape = write.constant("columns/shape", [-1, 1, blocks, h * w, BLOCK])
+        made = write.plan("columns", Reshape(**common), {"src": made, "shape": shape})
+        window = dict(kind="max", ksize=(blocks, 1), strides=(1, 1), padding="VALID")
+        made = write.plan("blocks", Pool(**window, **common), {"src": made})
+        return {"src": made, "shape": write.constant("lanes/shape", [-1, h, w, BLOCK])}
+
+    def maximum_of_lanes(write: Writer, lanes: Ref) -> None:
+        body.view.set_inputs(node, [lanes, axes])
+
+    return Found(
+        Reshape(dst_layout=NHWC, **common),
+        {"src": src},
+        node.name,
+        prepare=maxima_of_blocks,
+        finish=maximum_of_lanes,
+    )

@@ -5,39 +5,66 @@ number of axes itself, and element-wise work behind the second Reshape can join 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
-from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, dtype_name
+from ....graph import Body, Ref
 from ....ops.records import InnerProduct
-from ...context import Context
 from ...precision.carried import weight_steps
-from ...rules import Found
+from ...rules import Declined, Found, Match, OneOf, Rule, Stored
 
-ROOTS = ("MatMul",)
-NAMED = ("transpose_b",)
 _MANY_WRITTEN, _SHORT_SUM = 2_000_000, 256  # see _is_slower
 # What hands on the memory it reads.
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
-    """The product of `node`, with the reshapes around it."""
-    found = product(node, body)
-    if isinstance(found, str):
-        return found
-    reason = _is_slower(found.payload, body.shapes.elements(node.inputs[0], nominal=1))
-    if reason and not context.options.deterministic:  # TensorFlow's need not be that
-        return reason
-    if context.options.algorithm == "direct":
-        found = replace(found, payload=replace(found.payload, algorithm="direct"))
-    return _with_reshapes(node, found, body)
+def inner_product(tf, x, transpose_b, weights, shape=None):
+    """Product of rows by constant weights, with the reshapes around it."""
+    product = tf.MatMul(x, weights, transpose_b=transpose_b)
+    return tf.either(product, tf.Reshape(product, shape))
 
 
-def _is_slower(payload: InnerProduct, elements: int) -> str | None:
-    """Why TensorFlow's product by oneDNN is the better one: what is written outweighs arithmetic.
+def _inner_product(match: Match) -> Found:
+    body, weights, turned = match.body, match["weights"], match["transpose_b"]
+    shape = body.shapes.shape(weights)
+    if shape is None or not all(isinstance(size, int) and size > 0 for size in shape):
+        raise Declined("the shape of the weights is not known")
+    ic, oc = shape[::-1] if turned else shape
+    rows = body.shapes.elements(match["x"], nominal=1) // ic
+    if not match.context.options.deterministic and _is_slower(rows, ic, oc):
+        raise Declined(f"TensorFlow's product is faster at {rows} rows of {ic}->{oc}")
+    inputs, values, steps = {"src": _source(match, ic, oc)}, None, None
+    if turned or not _is_stored(weights, body):
+        values = body.constants.value(weights)
+        values = np.ascontiguousarray(values.T if turned else values, np.float32)
+        steps = weight_steps(weights, values, body)
+    else:
+        inputs["weights"] = weights
+    payload = InnerProduct(
+        origin=match.node(("MatMul",)).name,
+        in_channels=ic,
+        channels=oc,
+        constant_weights=values is not None or not body.constants.live,
+        weights=values,
+        weight_steps=steps,
+        algorithm="direct" if match.context.options.algorithm == "direct" else "auto",
+    )
+    return Found(payload, inputs, match.root.name, match.nodes)
+
+
+def _source(match: Match, ic: int, oc: int) -> Ref:
+    """What is multiplied; before it was made a matrix, where the result is reshaped back."""
+    if match.root.op == "MatMul":
+        return match["x"]
+    flat, shapes = match.body.view.producer(match["x"]), match.body.shapes
+    before = shapes.shape(flat.inputs[0]) if flat.op == "Reshape" else None
+    if not before or before[-1] != ic or shapes.shape(match.root.ref) != (*before[:-1], oc):
+        raise Declined
+    return flat.inputs[0]
+
+
+def _is_slower(rows: int, ic: int, oc: int) -> bool:
+    """Whether TensorFlow's product by oneDNN is faster: what is written outweighs arithmetic.
 
     Measured with a bias against TensorFlow with oneDNN, two threads of a Zen 4, rows x K -> N,
     TensorFlow's time over ours:
@@ -48,40 +75,7 @@ def _is_slower(payload: InnerProduct, elements: int) -> str | None:
 
     Unknown sizes count as 1, so a product with an open batch is judged by one sample.
     """
-    ic, oc = payload.in_channels, payload.channels
-    rows = elements // ic
-    if rows * oc < _MANY_WRITTEN or ic > _SHORT_SUM or oc <= ic:
-        return None
-    return f"TensorFlow's product is faster at {rows} rows of {ic}->{oc}"
-
-
-def product(node: Node, body: Body) -> Found | str:
-    """The product of `node` by itself."""
-    attr, (src, weights) = node.attr, node.inputs
-    if attr["T"].type != types_pb2.DT_FLOAT:
-        return f"dtype {dtype_name(attr['T'].type)}, only float32 is implemented"
-    if not body.constants.is_constant(weights):
-        return "the weights are computed or assigned inside the function"
-    shape = body.shapes.shape(weights)
-    if shape is None or not all(isinstance(size, int) and size > 0 for size in shape):
-        return "the shape of the weights is not known"
-    turned, inputs, values = attr["transpose_b"].b, {"src": src}, None
-    if turned or not _is_stored(weights, body):
-        values = body.constants.value(weights)
-        values = np.ascontiguousarray(values.T if turned else values, np.float32)
-    else:
-        inputs["weights"] = weights
-    ic, oc = shape[::-1] if turned else shape
-    steps = None if values is None else weight_steps(weights, values, body)
-    payload = InnerProduct(
-        origin=node.name,
-        in_channels=ic,
-        channels=oc,
-        constant_weights=values is not None or not body.constants.live,
-        weights=values,
-        weight_steps=steps,
-    )
-    return Found(payload, inputs, node.name)
+    return rows * oc >= _MANY_WRITTEN and ic <= _SHORT_SUM and oc > ic
 
 
 def matrix(payload: InnerProduct, inputs: Mapping[str, Ref], body: Body) -> np.ndarray:
@@ -95,19 +89,11 @@ def _is_stored(ref: Ref, body: Body) -> bool:
     return stored.op in ("Const", "Placeholder", "ReadVariableOp")
 
 
-def _with_reshapes(node: Node, found: Found, body: Body) -> Found:
-    """The same product of the tensor before it was made a matrix, if that is what happens."""
-    view, shapes = body.view, body.shapes
-    flat, payload = view.producer(node.inputs[0]), found.payload
-    root = view.only_reader(node.ref)[0]
-    if flat.op != "Reshape" or root is None or root.op != "Reshape" or root.payload is not None:
-        return found
-    src = flat.inputs[0]
-    before, after = shapes.shape(src), shapes.shape(root.ref)
-    if not before or not after or before[:-1] != after[:-1]:
-        return found
-    if (before[-1], after[-1]) != (payload.in_channels, payload.channels):
-        return found
-    return Found(
-        payload, {**found.inputs, "src": src}, root.name, frozenset({root.name, node.name})
-    )
+RULE = Rule(
+    inner_product,
+    _inner_product,
+    like=None,
+    weights=Stored(),
+    transpose_b=OneOf((False, True)),
+    shape=None,
+)

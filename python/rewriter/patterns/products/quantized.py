@@ -9,24 +9,10 @@ scales stay where they are.
 """
 
 import math
-from dataclasses import dataclass
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import (
-    FLOAT32,
-    Any,
-    Body,
-    GraphView,
-    Node,
-    Op,
-    Ref,
-    Scalar,
-    Writer,
-    dtype,
-    make_node,
-    match,
-)
+from ....graph import Any, Body, Node, Op, Ref, Scalar, Writer, match
 from ....ops.records import InnerProduct
 from ...context import Context
 from ...rules import Found
@@ -41,22 +27,6 @@ _LARGEST = Op(
 _SCALE = Op("RealDiv", Scalar(127.0), _LARGEST)
 _STEPS = Op("Minimum", Op("Round", Op("Mul", _X, _SCALE)), Scalar(127.0))
 _BYTES = Op("Cast", Op("Maximum", _STEPS, Scalar(-127.0)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FoundQuantized(Found):
-    """Such a product; `result` is the shape of what it makes, where that has several axes behind
-    its rows."""
-
-    result: Ref | None
-
-    def node(self, view: GraphView) -> Node:
-        product = super().node(view)
-        if self.result is None:
-            return product
-        product.name = f"{self.root}/product"
-        inputs, shape_type = [view.add(product).ref, self.result], dtype(view, self.result)
-        return make_node(self.root, "Reshape", inputs, T=FLOAT32, Tshape=shape_type)
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -107,14 +77,9 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
             made["src"] = write.add("rows", "Reshape", x, flat)
         return inputs | made
 
-    return _FoundQuantized(
-        payload,
-        inputs,
-        node.name,
-        frozenset({node.name}),
-        prepare=prepared,
-        result=result if len(of_y) - kept > 1 else None,
-    )
+    has_axes = result is not None and len(of_y) - kept > 1  # behind its rows
+    finish = lambda write, product: write.put("Reshape", product, result)  # noqa: E731
+    return Found(payload, inputs, node.name, prepare=prepared, finish=finish if has_axes else None)
 
 
 def _kernel_scale(product: Node, found, body: Body, channels, kept: int) -> Ref | None:

@@ -141,6 +141,10 @@ DRAWN = {
     ("conv_transpose", "sizes"): _size_before,
     ("resize", "x"): _picture,
     ("resize", "size"): lambda d, given: np.array([d.of(3, 6, 7), d.of(2, 4, 8)], np.int32),
+    ("inner_product", "x"): lambda d, given: d.tensor([d.of(1, 5), d.of(3, 16, 24)]),
+    ("inner_product", "transpose_b"): lambda d, given: d.of(False, True),
+    ("inner_product", "weights"): _matrix,
+    ("inner_product", "shape"): lambda d, given: np.array([-1, 1], np.int32),
     ("dense", "x"): lambda d, given: d.tensor([2, 3, 4, d.of(3, 16, 24)]),
     ("dense", "weights"): _matrix,
     # An infinity stays one; some of the spellings take it from itself.
