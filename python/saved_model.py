@@ -9,17 +9,18 @@ import pathlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from . import folders, metagraph, targets
 from .errors import SavedModelError, UserError
-from .rewriter import Options, Report
+from .options import Options, choose
+from .rewriter import Report
 from .rewriter.trackables import owners
 
-__all__ = ["SavedModelError", "SavedModelReport", "inspect_saved_model", "optimize_saved_model"]
+__all__ = ["SavedModelError", "SavedModelReport", "optimize_saved_model"]
 
 # How a note begins that says of which sizes a signature is now.
 TAKES_EXAMPLE = "takes the sizes of example alone"
@@ -91,23 +92,13 @@ def optimize_saved_model(
     *,
     signatures: Iterable[str] | None = None,
     custom_objects: Mapping[str, object] | None = None,
-    algorithm: str = "auto",
-    memory: str = "normal",
-    scratchpad_mode: str = "user",
-    verify: str = "structure",
-    tolerance: float = 1e-4,
-    exclude: Sequence[str] = (),
-    only: Sequence[str] | None = None,
-    precision: str | None = None,
     calibration=None,
-    max_loss: float | None = None,
-    deterministic: bool = False,
-    autotune: bool = False,
     example=None,
-    strict: bool | None = None,
     force: bool = False,
     on_step: Callable[[str], None] | None = None,
     on_batch: Callable[[int, int | None], None] | None = None,
+    options: Options | None = None,
+    **choices,
 ) -> SavedModelReport:
     """Writes to `destination` the SavedModel in `source` with every signature made faster.
 
@@ -122,8 +113,7 @@ def optimize_saved_model(
       destination: folder to write; must not exist or be empty, unless `force`.
       signatures: names of the signatures to optimise, the others being kept as they are; all by
         default.
-      custom_objects, algorithm, memory, scratchpad_mode, verify, tolerance, exclude, only,
-        precision, calibration, max_loss, deterministic, autotune, strict: as in `optimize`.
+      custom_objects, calibration: as in `optimize`.
       example: tensors or arrays such as calls will have, one for each argument: a list, a mapping
         of names, or one alone. `autotune` measures with them. Heights, widths and other sizes that
         a signature leaves open become those of the example, batches excepted; `report.notes` says
@@ -132,14 +122,15 @@ def optimize_saved_model(
       on_step: called with a few words before each step.
       on_batch: called while calibrating with the number of batches that are done, and of all of
         them where that is known.
+      options, **choices: as in `optimize`; see bd.Options.
 
     Returns:
       What was converted and what was declined, with reasons, for each signature.
 
     Raises:
       SavedModelError: anything wrong with the two folders or with `signatures`, in one line.
-      ValueError: an unknown algorithm, memory, scratchpad_mode, verify or precision, an expression
-        in `exclude` or `only` that is none, or calibration data or an example that a signature does
+      TypeError: there is no such option.
+      ValueError: what an option cannot be, or calibration data or an example that a signature does
         not take.
       VerificationError: the numbers are not those of the original.
 
@@ -151,56 +142,66 @@ def optimize_saved_model(
       1
       >>> fast = tf.saved_model.load("model_fast").signatures["serving_default"]
     """
-    options = Options.of(locals())
-    checks = {"verify_by": verify, "tolerance": tolerance, "calibration": calibration}
-    checks |= {"on_batch": on_batch, "example": example}
-    step = on_step or (lambda words: None)
     source = folders.check_model(source)
     destination = folders.check_destination(destination, source=source, force=force)
-    _, fast, report = _optimized(source, signatures, custom_objects, options, checks, step)
-    step(f"writing {destination}")
+    _, fast, report = rewrite_saved_model(
+        source,
+        signatures=signatures,
+        custom_objects=custom_objects,
+        calibration=calibration,
+        example=example,
+        on_step=on_step,
+        on_batch=on_batch,
+        options=options,
+        **choices,
+    )
+    if on_step is not None:
+        on_step(f"writing {destination}")
     with folders.replacing(destination) as fresh:
         fast.save(fresh)
     return report
-
-
-def inspect_saved_model(
-    source: str | os.PathLike,
-    *,
-    signatures: Iterable[str] | None = None,
-    exclude: Sequence[str] = (),
-    only: Sequence[str] | None = None,
-    example=None,
-    strict: bool | None = None,
-    custom_objects: Mapping[str, object] | None = None,
-    on_step: Callable[[str], None] | None = None,
-) -> SavedModelReport:
-    """What `optimize_saved_model` would do to `source`; writes nothing. Arguments as there."""
-    return rewrite_saved_model(**locals())[2]
 
 
 def rewrite_saved_model(
     source: str | os.PathLike,
     *,
     signatures: Iterable[str] | None = None,
-    exclude: Sequence[str] = (),
-    only: Sequence[str] | None = None,
-    strict: bool | None = None,
-    measure: bool = False,
-    precision: str | None = None,
-    calibration=None,
-    max_loss: float | None = None,
-    example=None,
     custom_objects: Mapping[str, object] | None = None,
+    calibration=None,
+    example=None,
     on_step: Callable[[str], None] | None = None,
     on_batch: Callable[[int, int | None], None] | None = None,
+    options: Options | None = None,
+    **choices,
 ):
-    """What was loaded, its signatures' functions after rewriting, and the report."""
-    options, step = Options.of(locals()), on_step or (lambda words: None)
-    checks = {"calibration": calibration, "on_batch": on_batch, "example": example}
+    """What was loaded, the OptimizedModel of it, and the report. Arguments as there."""
+    options, step = choose(options, choices), on_step or (lambda words: None)
+    if options.is_live:
+        raise UserError('weights="live" is for a model in memory: a file keeps the weights it has')
     source = folders.check_model(source)
-    loaded, fast, report = _optimized(source, signatures, custom_objects, options, checks, step)
-    return loaded, {name: one.concrete for name, one in fast.signatures.items()}, report
+    step(f"reading {source}")
+    loaded, with_example = load_model(source, custom_objects, example)
+    wanted = select_signatures(loaded.signatures, signatures, source)
+    settings = targets.Settings(example=example, signatures=wanted, on_step=step)
+    rewrite = targets.rewriter(
+        options,
+        calibration=calibration,
+        example=example,
+        on_batch=on_batch,
+        takes_example=with_example,
+    )
+    fast = targets.SavedModel(loaded, rewrite, settings).result()
+    names = [name for name in fast.signatures if name in wanted]
+    reports = {name: fast.signatures[name].only().report for name in names}
+    for function in {id(one): one for one in map(fast.signatures.get, names)}.values():
+        main = function.only()
+        if function.remark:
+            main.report.notes.remove(function.remark)
+        if function.remark or with_example:
+            taken = targets.sizes(main.concrete)
+            main.report.notes.insert(0, f"{TAKES_EXAMPLE}: {taken}")
+    kept = tuple(name for name in fast.signatures if name not in reports)
+    return loaded, fast, SavedModelReport(reports, kept)
 
 
 def load_model(
@@ -271,26 +272,3 @@ def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, so
         if name not in available:
             raise SavedModelError(f"{source}: no signature {name!r}; it has {', '.join(available)}")
     return wanted
-
-
-def _optimized(source, wanted, custom_objects, options: Options, checks: dict, step: Callable):
-    """What was loaded, the OptimizedModel of it, and the report."""
-    step(f"reading {source}")
-    example = checks["example"]
-    loaded, with_example = load_model(source, custom_objects, example)
-    checks["takes_example"] = with_example
-    wanted = select_signatures(loaded.signatures, wanted, source)
-    settings = targets.Settings(example=example, signatures=wanted, on_step=step)
-    rewrite = targets.rewriter(options, **checks)
-    fast = targets.SavedModel(loaded, rewrite, settings).result()
-    names = [name for name in fast.signatures if name in wanted]
-    reports = {name: fast.signatures[name].only().report for name in names}
-    for function in {id(one): one for one in map(fast.signatures.get, names)}.values():
-        main = function.only()
-        if function.remark:
-            main.report.notes.remove(function.remark)
-        if function.remark or with_example:
-            taken = targets.sizes(main.concrete)
-            main.report.notes.insert(0, f"{TAKES_EXAMPLE}: {taken}")
-    kept = tuple(name for name in fast.signatures if name not in reports)
-    return loaded, fast, SavedModelReport(reports, kept)

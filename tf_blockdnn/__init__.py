@@ -17,12 +17,14 @@ if _typing.TYPE_CHECKING:
     from .python.info import info
     from .python.ops.post_ops import PostOps
     from .python.ops.tensor_desc import TensorDesc
+    from .python.options import Options
     from .python.saved_model import optimize_saved_model
     from .python.targets import load, optimize
     from .python.threads import set_threads
 
 # Name -> the module that has it, or that it is.
 _HOMES = {
+    "Options": ".python.options",
     "PostOps": ".python.ops.post_ops",
     "TensorDesc": ".python.ops.tensor_desc",
     "info": ".python.info",

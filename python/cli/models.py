@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
 import pathlib
-from typing import Annotated, Literal
+from typing import Annotated
 
 import rich.markup
 import typer
 
 from .. import folders
 from ..errors import UserError
+from ..options import Options
 from .shared import (
     CalibrationData,
     CustomObjects,
     Example,
-    Exclude,
     InterOp,
     Json,
-    MaxLoss,
-    Only,
-    Precision,
     Signature,
     Source,
-    Strict,
     Verbose,
-    check_names,
     import_objects,
     parse_integers,
     print_json,
@@ -35,9 +31,11 @@ from .shared import (
     print_written,
     result_console,
     steps,
+    takes_options,
 )
 
 
+@takes_options
 def optimize(
     source: Source,
     destination: Annotated[
@@ -50,59 +48,21 @@ def optimize(
         ),
     ] = False,
     signature: Signature = None,
-    algorithm: Annotated[
-        Literal["auto", "direct", "winograd", "paired"],
-        typer.Option(help="How every convolution is computed."),
-    ] = "auto",
-    memory: Annotated[
-        Literal["normal", "low"],
-        typer.Option(help="Memory of packed weights: at most 3 times the weights, or 9/8 of them."),
-    ] = "normal",
-    verify: Annotated[
-        Literal["structure", "numbers"],
-        typer.Option(help="numbers: also run both models on a random input and compare."),
-    ] = "structure",
-    tolerance: Annotated[
-        float,
-        typer.Option(help="For --verify numbers: largest difference, relative to the output."),
-    ] = 1e-4,
-    scratchpad_mode: Annotated[
-        Literal["user", "library"],
-        typer.Option(help="Temporary memory from TensorFlow, or from buffers kept with each op."),
-    ] = "user",
-    exclude: Exclude = None,
-    only: Only = None,
-    precision: Precision = None,
     calibration: CalibrationData = None,
-    max_loss: MaxLoss = None,
-    deterministic: Annotated[
-        bool,
-        typer.Option(
-            "--deterministic",
-            help="Results that do not depend on the batch, its other samples, or threads.",
-        ),
-    ] = False,
-    autotune: Annotated[
-        bool,
-        typer.Option(
-            "--autotune", help="Measure each part that has reorders both ways, and keep the faster."
-        ),
-    ] = False,
     example: Example = None,
-    strict: Strict = False,
     custom_objects: CustomObjects = None,
     as_json: Json = False,
     verbose: Verbose = False,
+    *,
+    options: Options,
 ) -> None:
     """Make every signature of a model faster and write it to OUT, as a SavedModel.
 
     Load the result with tf.saved_model.load(OUT) after `import tf_blockdnn`.
     """
-    check_names("--exclude", exclude)
-    check_names("--only", only)
     folders.check_model(source)
     folders.check_destination(destination, source=source, force=force)
-    _check_calibration(precision, calibration)
+    _check_calibration(options.precision, calibration)
     with steps(verbose=verbose) as step:
         from ..rewriter import read_arrays
         from ..saved_model import TAKES_EXAMPLE, optimize_saved_model
@@ -111,20 +71,9 @@ def optimize(
             source,
             destination,
             signatures=signature,
-            algorithm=algorithm,
-            memory=memory,
-            scratchpad_mode=scratchpad_mode,
-            verify=verify,
-            tolerance=tolerance,
-            exclude=exclude or (),
-            only=only,
-            precision=precision,
+            options=options,
             calibration=calibration,
-            max_loss=max_loss,
-            deterministic=deterministic,
-            autotune=autotune,
             example=example and read_arrays(example),
-            strict=strict or None,
             custom_objects=import_objects(custom_objects),
             force=force,
             on_step=step,
@@ -142,7 +91,7 @@ def optimize(
     from . import tables
 
     result_console.print(tables.signatures(report))
-    if precision is not None:
+    if options.precision is not None:
         result_console.print(tables.precision(report), soft_wrap=True)
     for name, one in report.signatures.items():
         for note in one.notes:
@@ -152,6 +101,7 @@ def optimize(
     print_written(destination, "   (load it after [bold]import tf_blockdnn[/])")
 
 
+@takes_options
 def inspect(
     source: Source,
     signature: Signature = None,
@@ -170,20 +120,15 @@ def inspect(
             "--benchmark", help="Measure the model before and after, and each of its regions."
         ),
     ] = False,
-    exclude: Exclude = None,
-    only: Only = None,
-    precision: Precision = None,
     calibration: CalibrationData = None,
-    max_loss: MaxLoss = None,
     example: Example = None,
-    strict: Strict = False,
     custom_objects: CustomObjects = None,
     as_json: Json = False,
     verbose: Verbose = False,
+    *,
+    options: Options,
 ) -> None:
     """Show what would be converted and what would stay as it is, and why."""
-    check_names("--exclude", exclude)
-    check_names("--only", only)
     folders.check_model(source)
     if html is not None:
         place = html.resolve().parent
@@ -193,21 +138,16 @@ def inspect(
             raise UserError(f"--html {html}: a folder; name a file to write")
         if not (html.exists() and os.access(html, os.W_OK)):
             folders.check_writable(place, f"--html {html}: {place} takes no new file")
-    _check_calibration(precision, calibration)
+    _check_calibration(options.precision, calibration)
     with steps(verbose=verbose) as step:
         from ..rewriter import read_arrays
         from ..saved_model import rewrite_saved_model
 
-        loaded, functions, report = rewrite_saved_model(
+        loaded, fast, report = rewrite_saved_model(
             source,
             signatures=signature,
-            exclude=exclude or (),
-            only=only,
-            strict=strict or None,
-            measure=benchmark,
-            precision=precision,
+            options=dataclasses.replace(options, measure=benchmark),
             calibration=calibration,
-            max_loss=max_loss,
             example=example and read_arrays(example),
             custom_objects=import_objects(custom_objects),
             on_step=step,
@@ -216,6 +156,7 @@ def inspect(
         if html is not None:
             from ..showing.page import write_page
 
+            functions = {name: one.concrete for name, one in fast.signatures.items()}
             step(f"writing {html}")
             try:
                 write_page(html, source.name, loaded.signatures, functions, report)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import importlib
+import inspect
 import json
 import pathlib
 import re
 import sys
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal, get_args
 
 import rich.console
 import rich.markup
@@ -18,6 +22,7 @@ import typer
 
 from .. import _launch
 from ..errors import UserError
+from ..options import Options
 
 Source = Annotated[
     pathlib.Path,
@@ -40,37 +45,8 @@ Signature = Annotated[
     list[str] | None,
     typer.Option("--signature", "-s", help="Only this signature; repeat for more. All by default."),
 ]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--exclude",
-        metavar="NAME",
-        help="Leave this node or layer alone; a name or regular expression; repeat for more.",
-        show_default=False,
-    ),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only",
-        metavar="NAME",
-        help="Convert only this node or layer; a name or regular expression; repeat for more.",
-        show_default=False,
-    ),
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Fail on an error of the rewriter, not only report it.")
-]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own messages.")]
-
-Precision = Annotated[
-    Literal["bf16", "int8", "bf16-weights", "int8-weights"] | None,
-    typer.Option(
-        help="Narrower types for convolutions and what lies between them, or for weights alone.",
-        show_default=False,
-    ),
-]
 CalibrationData = Annotated[
     pathlib.Path | None,
     typer.Option(
@@ -90,13 +66,6 @@ Example = Annotated[
         show_default=False,
     ),
 ]
-MaxLoss = Annotated[
-    float | None,
-    typer.Option(
-        help="For --precision: largest root mean square error of an output, relative to it: 0.05.",
-        show_default=False,
-    ),
-]
 InterOp = Annotated[
     int,
     typer.Option(
@@ -105,6 +74,49 @@ InterOp = Annotated[
         help="TensorFlow's inter-op threads, for both models; 0 leaves them to TensorFlow.",
     ),
 ]
+
+# A file cannot follow other weights, and `inspect` has --benchmark for what is measured.
+_NO_FLAGS = frozenset({"weights", "measure"})
+
+
+def takes_options(command: Callable) -> Callable:
+    """The command with a flag for each field of Options; it gets them as `options`."""
+    flags = [_flag(field) for field in dataclasses.fields(Options) if field.name not in _NO_FLAGS]
+
+    @functools.wraps(command)
+    def run(**arguments):
+        choices = {flag.name: arguments.pop(flag.name) for flag in flags}
+        given = {name: value for name, value in choices.items() if value is not None}
+        return command(**arguments, options=Options(**given))
+
+    own = dict(inspect.signature(command, eval_str=True).parameters)
+    del own["options"]
+    run.__signature__ = inspect.Signature([*own.values(), *flags])
+    return run
+
+
+def _flag(field: dataclasses.Field) -> inspect.Parameter:
+    """The flag of an option: its type, and the first sentence of its documentation."""
+    kind, default, kinds = field.type, field.default, get_args(field.type)
+    found = re.search(rf"^ +{field.name}: (.+?)\.\s", Options.__doc__ or "", re.M | re.S)
+    text, metavar = " ".join(found[1].split()) if found else "", None
+    if str in kinds or tuple[str, ...] in kinds:
+        kind, default, metavar, text = list[str] | None, None, "NAME", f"{text}; repeat for more"
+    elif None in kinds:
+        kind = Literal[tuple(choice for choice in kinds if choice is not None)] | None
+    option = typer.Option(
+        f"--{field.name.replace('_', '-')}",
+        help=f"{text[:1].upper()}{text[1:]}.",
+        metavar=metavar,
+        show_default=default is not None,
+    )
+    return inspect.Parameter(
+        field.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, option],
+    )
+
 
 progress_console = rich.console.Console(stderr=True)
 result_console = rich.console.Console()
@@ -194,15 +206,6 @@ def parse_integers(option: str, text: str, what: str = "integers, such as 2,17,5
         return [int(part) for part in text.replace("x", ",").split(",")]
     except ValueError:
         raise UserError(f"{option} {text}: not {what}") from None
-
-
-def check_names(option: str, names: list[str] | None) -> None:
-    """Raises UserError if one of the names is no regular expression."""
-    for name in names or ():
-        try:
-            re.compile(name)
-        except re.error as error:
-            raise UserError(f"{option} {name}: not a regular expression: {error}") from None
 
 
 def print_written(path: pathlib.Path, more: str = "") -> None:

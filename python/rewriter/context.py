@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..graph import Body, Node, Sizes
-from .options import Options
+from ..options import Options, reason_to_leave
 from .precision.lowering import Lowering
 from .report import Report
 
@@ -56,4 +56,4 @@ class Context:
         if device and not device.upper().endswith(("CPU:0", "CPU:*")):
             return f"it is placed on {device}"
         label = body.label(node.name)
-        return self.leave.get(label) or self.options.reason_to_leave(label)
+        return self.leave.get(label) or reason_to_leave(self.options, label)

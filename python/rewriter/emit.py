@@ -7,8 +7,8 @@ from tensorflow.core.framework import types_pb2
 
 from ..graph import FLOAT32, Body, Module, Node, Ref, is_float32, make_node
 from ..ops.records import Bundle
+from ..options import Options
 from . import functions
-from .options import Options
 from .regions import is_ours
 
 _READ = "blockdnn_weights/read"

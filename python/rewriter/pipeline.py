@@ -15,7 +15,6 @@ What was not planned is not touched: a function without an op of ours is returne
 import contextlib
 import dataclasses
 import functools
-import numbers
 import os
 import time
 import traceback
@@ -28,12 +27,12 @@ from .._launch import is_command_line
 from ..errors import warn
 from ..graph import Body, Module, Sizes, Verifier, check_edges
 from ..native import library, without_collection
+from ..options import TOLERANCE, Options, unmatched
 from . import autotune, emit, measure, verify
 from .capture import capture, compiled_by_xla, compiled_in
 from .context import Context
 from .followers import Followers
 from .name_algorithms import name_algorithms
-from .options import Options
 from .passes.layout.place_reorders import place_reorders
 from .passes.order import HIDES, NEEDS, PASSES
 from .precision.calibration import Calibration, CalibrationError
@@ -43,9 +42,7 @@ from .regions import count_regions, flat_graph, form_regions, is_converted, ops_
 from .report import Report
 from .trackables import BUNDLE, Bundles, Live, owners, structure, weights_left
 
-VERIFY = ("structure", "numbers")
 UNTOUCHED = "nothing is converted: calls run the original, with the weights that it has then"
-TOLERANCE = 1e-4
 
 
 class Rewritten(NamedTuple):
@@ -74,8 +71,6 @@ def optimize_concrete(
     roots: Sequence = (),
     bundles: Bundles | None = None,
     options: Options | None = None,
-    verify_by: str = "structure",
-    tolerance: float = TOLERANCE,
     example=None,
     takes_example: bool = False,
     calibration=None,
@@ -88,8 +83,6 @@ def optimize_concrete(
         roots: objects under which to look for the owners of captured tables.
         bundles: pass the same one for all functions of a model.
         options: choices for every converted op; the defaults where None.
-        verify_by: "structure" checks the graph; "numbers" also compares results on a random input.
-        tolerance: for "numbers": largest difference, relative to the output's magnitude.
         example: for options.autotune: a tensor or array for each argument; random ones where
             None, an unknown batch being 1 and other unknown sizes 64.
         takes_example: whether the function has the sizes of `example`, which others had open.
@@ -114,17 +107,14 @@ def optimize_concrete(
         >>> [op.type for op in rewritten.concrete.graph.get_operations() if "Blockdnn" in op.type]
         ['BlockdnnRegion']
     """
-    if verify_by not in VERIFY:
-        raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
-    if not isinstance(tolerance, numbers.Real):
-        raise ValueError(f"tolerance must be a number, such as 1e-4, not {tolerance!r}")
     options = options or Options()
-    if options.needs_calibration:
+    checks_numbers = options.verify == "numbers"
+    if options.precision == "int8" or options.max_loss is not None:  # Both need data.
         Calibration(calibration)
     in_vain = []
     if calibration is not None and options.precision is None:
         in_vain.append("calibration changes nothing without a precision")
-    if tolerance != TOLERANCE and verify_by != "numbers":
+    if options.tolerance != TOLERANCE and not checks_numbers:
         in_vain.append('tolerance changes nothing without verify="numbers"')
     if example is not None and not (takes_example or options.autotune or options.measure):
         in_vain.append("example changes nothing: no size is open, and nothing is measured")
@@ -136,8 +126,6 @@ def optimize_concrete(
         concrete,
         roots=roots,
         options=options,
-        verify_by=verify_by,
-        tolerance=tolerance,
         example=example,
         takes_example=takes_example,
         calibration=calibration,
@@ -146,7 +134,7 @@ def optimize_concrete(
     context, bundles = Context(options), bundles or Bundles()
     inputs, judge = [], None
     measures = context.options.autotune or context.options.measure
-    if verify_by == "numbers":
+    if checks_numbers:
         verify.check_repeatable(concrete, 'verify="numbers"', 'use verify="structure"')
     if context.options.max_loss is not None:
         verify.check_repeatable(concrete, "max_loss", "leave it out")
@@ -183,9 +171,9 @@ def optimize_concrete(
     for warning in report.warnings:
         warn(warning)
     report.warnings = [*in_vain, *report.warnings, *_warnings()]
-    if verify_by == "numbers" and result is not concrete:
+    if checks_numbers and result is not concrete:
         kind = report.precision.precision if report.precision else context.options.precision
-        tolerance = max(tolerance, verify.TOLERANCES[kind])
+        tolerance = max(options.tolerance, verify.TOLERANCES[kind])
         verify.check_numbers(concrete, result, tolerance=tolerance, inputs=judge)
     trackables = bundle + owners(result, [concrete, *roots])
     if result is concrete:
@@ -402,7 +390,7 @@ def _module(concrete, context: Context) -> Module:
         module = run_passes(capture(concrete, closed, context.options.is_live), context)
         for node, reason in declined:
             context.report.decline(node, reason)
-    context.report.warnings += context.options.unmatched(names)
+    context.report.warnings += unmatched(context.options, names)
     return module
 
 

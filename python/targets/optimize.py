@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from .. import folders
 from ..errors import UserError
-from ..rewriter import Options, optimize_concrete
+from ..options import Options, choose
+from ..rewriter import optimize_concrete
 from ..tensorflow_private import def_function
 from .call import Call
 from .eager import unavailable
@@ -30,21 +31,10 @@ def optimize(
     *,
     input_signature: Sequence[tf.TensorSpec] | None = None,
     custom_objects: Mapping[str, object] | None = None,
-    algorithm: str = "auto",
-    memory: str = "normal",
-    scratchpad_mode: str = "user",
-    verify: str = "structure",
-    tolerance: float = 1e-4,
-    exclude: Sequence[str] = (),
-    only: Sequence[str] | None = None,
-    weights: str = "snapshot",
-    precision: str | None = None,
     calibration=None,
-    max_loss: float | None = None,
-    deterministic: bool = False,
-    autotune: bool = False,
     example=None,
-    strict: bool | None = None,
+    options: Options | None = None,
+    **choices,
 ):
     """Rewrites a model or function so that it runs on this library's kernels where it can.
 
@@ -62,63 +52,28 @@ def optimize(
             arguments or other dtypes, as long as its original exists; where its class is yours,
             the result holds the original.
         custom_objects: name -> class or function, for a Keras file that needs them.
-        algorithm: "auto", "direct", "winograd" or "paired" (where they apply), for every
-            convolution; "direct" also for recurrent layers and products.
-        memory: "normal" lets packed weights take up to three times the weights' own memory,
-            "low" only 9/8 of it (no Winograd, so slower). "normal" also keeps, for calls on shapes
-            that have come before, the memory of one call's intermediate tensors; "low" does not.
-        scratchpad_mode: "user" takes temporary memory from TensorFlow's allocator for each
-            execution, or from what memory="normal" keeps; "library" keeps buffers with each op.
-        verify: "structure", or "numbers" to compare with the original on a random input.
-        tolerance: for "numbers": the largest difference, relative to the output's magnitude. With
-            precision="bf16" it is at least 0.1, with "int8" at least 0.25, and a batch of the
-            calibration data is compared if there is one.
-        exclude, only: names of nodes or layers, or regular expressions that match them: these
-            convolutions, matrix products and softmaxes stay with TensorFlow, or all others do.
-        weights: "snapshot" computes with the weights of this moment, whatever becomes of the
-            original: call `optimize` again after training or loading others. A signature that is
-            converted at its first call takes the weights of that moment, and a function in which
-            nothing is converted stays the original's. "live" computes with the weights that the
-            original has at each call (docs/how-it-works.md, "Live weights"). It holds the original.
-            Checking for changes takes some microseconds a call; the first call after a change folds
-            and packs all weights again, which takes about as long as `optimize` without tracing
-            (0.4 to 1 s for MobileNetV2).
-        precision: "bf16" or "int8": convolutions, and what lies between them, read and write
-            bfloat16 or bytes; "bf16-weights" or "int8-weights": only the weights of convolutions
-            and products are stored so (docs/low-precision.md). None is float32.
-        calibration: for `precision`: typical inputs. "int8" needs them for the range of each
+        calibration: for a precision: typical inputs. "int8" needs them for the range of each
             tensor, and "bf16" loses less with them; a part of them is held back to measure the
             loss in `report.precision`. An array of samples; a mapping of arguments' names to such
             arrays; or batches (a tf.data.Dataset, a list), each an array, or a tuple or mapping
             of arguments.
-        max_loss: the largest root mean square error that `precision` may cause at an output, on
-            calibration data and relative to the output: 0.05 is 26 dB. The layers that lose most
-            stay float32 until it holds.
-        deterministic: results do not depend on the size of the batch, on the other samples in it,
-            or on the number of threads (docs/algorithms.md, "The same bits"); the faster algorithms
-            are not used. `report.notes` names the sums that TensorFlow still computes.
-        autotune: measures each part of the graph that has reorders both ways, converted and as
-            TensorFlow runs it, and keeps the faster; the whole function stays as it was if that is
-            faster still. Takes a few dozen calls for each part; `report.notes` has the times.
         example: tensors or arrays such as calls will have, one for each argument: a list, or for a
             SavedModel also a mapping of names. `autotune` measures with them; by default they are
             random, with batch 1 and 64 for other unknown sizes. A Keras model that can be traced
             only with known heights and widths, and a SavedModel whose signatures leave them open,
             is converted for those of the example at once, for others at their first call, and saved
             with those of the example. `report.notes` says so.
-        strict: True raises an error of the rewriter itself. False leaves the pass that failed
-            out, or the function as it was where no pass is to blame, warns, and keeps the
-            traceback in `report.error`. None is True only where the environment has
-            TF_BLOCKDNN_STRICT=1.
+        options: what else there is to choose.
+        **choices: any of the options by its name, such as precision="bf16": see bd.Options.
 
     Returns:
         A callable with `.report` and `.save(folder)`: for a Keras model a keras.Model, for
         a SavedModel with `.signatures`, name -> callable, else as the function was.
 
     Raises:
-        TypeError: `target` is none of the above.
-        ValueError: no signature can be found, an unknown option, or an example or calibration data
-            that a function does not take; "int8" without calibration.
+        TypeError: `target` is none of the above, or there is no such option.
+        ValueError: no signature can be found, what an option cannot be, or an example or
+            calibration data that a function does not take; "int8" without calibration.
         SavedModelError: a path that holds no model, or one that cannot be loaded.
         VerificationError: the numbers are not those of the original.
 
@@ -138,13 +93,8 @@ def optimize(
             "input_signature must be a list of tf.TensorSpec, one for each argument, not "
             f"{_article(type(input_signature).__name__)}"
         )
-    rewrite = rewriter(
-        Options.of(locals()),
-        verify_by=verify,
-        tolerance=tolerance,
-        example=example,
-        calibration=calibration,
-    )
+    options = choose(options, choices)
+    rewrite = rewriter(options, example=example, calibration=calibration)
     kind = next((kind for kind in TARGETS if kind.takes(target)), None)
     if kind is None:
         raise _not_taken(target)
@@ -152,7 +102,7 @@ def optimize(
     for name, value in given.items():
         if value and name not in kind.OPTIONS:
             raise UserError(f"{name} means nothing to {kind.KIND}: leave it out")
-    if weights == "live":
+    if options.is_live:
         _check_live(target)
     return kind(target, rewrite, Settings(example=example, **given)).result()
 

@@ -21,7 +21,7 @@ FLOORS = [
     {"gradients": "gradients"},
     {"ops": "ops"},
     {"native": "_launch native threads", "graph": "graph", "files": "folders metagraph"},
-    {"leaves": "errors layout measuring showing.memory tensorflow_private version"},
+    {"leaves": "errors layout options measuring showing.memory tensorflow_private version"},
 ]
 UNIT_OF_NAME = {
     name: unit for floor in FLOORS for unit, names in floor.items() for name in names.split()

@@ -12,8 +12,6 @@ from ...ops.records import Conv
 from .moments import Moments
 from .observer import Choice
 
-PRECISIONS = ("bf16", "int8", "bf16-weights", "int8-weights")
-
 _SLOW = {
     "int8": "this CPU has no VNNI: int8 is slower here than float32",
     "bf16": "this CPU has no AVX512-BF16: bf16 is slower here than float32",
@@ -87,7 +85,7 @@ class Lowering:
     """One way to lower the precision of a function.
 
     Attributes:
-        precision: one of `PRECISIONS`.
+        precision: as of `Options`.
         observing: nothing is lowered; the pass only names the tensors that would be.
         to_nearest: bfloat16 weights are rounded one by one, as the model itself does.
         choices: tensor -> its quantization, by the name of the node that makes it.

@@ -737,7 +737,7 @@ def check(name, seed, index):
     spec = tf.TensorSpec([None if n else s for n, s in zip(case.open, case.size, strict=True)])
     build = functools.partial(case.nested, shape=wanted.shape, depth=case.depth)
     original = tf.function(build, autograph=False).get_concrete_function(spec)
-    options = Options.of({"algorithm": "direct", "strict": True})
+    options = Options(algorithm="direct", strict=True)
     rewritten = optimize_concrete(original, options=options)
     report = rewritten.report
     converted = [f"{item.op}: {item.details}" for item in report.converted]

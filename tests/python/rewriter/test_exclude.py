@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter import Options
+import tf_blockdnn as bd
+from tf_blockdnn import Options
 from tf_blockdnn.python.targets import optimize
 
 _SAME = {"strides": 1, "padding": "SAME"}
@@ -86,7 +87,21 @@ def test_what_is_no_expression_is_refused():
     with pytest.raises(ValueError, match=r"not a regular expression: '\('"):
         Options(exclude=("(",))
     with pytest.raises(ValueError, match=r"exclude must be a list of names, such as \['stem'\]"):
-        Options.of({"exclude": "stem"})
+        Options(exclude="stem")
+
+
+def test_options_are_checked_before_anything_is_read(function):
+    with pytest.raises(TypeError, match="there is no option 'fastest'; bd.Options has algorithm,"):
+        optimize(tf.function(function), fastest=True)
+    with pytest.raises(ValueError, match='weights="live" is for a model in memory'):
+        bd.optimize_saved_model("nowhere", "out", weights="live")
+
+
+def test_names_win_over_an_object(function):
+    spec, direct = [tf.TensorSpec([1, 6, 6, 16])], Options(algorithm="direct", exclude=["block0"])
+    fast = optimize(tf.function(function), input_signature=spec, options=direct, exclude=())
+    assert {item.algorithm for item in fast.report.converted} == {"direct"}
+    assert fast.report.count("BlockdnnConv") == 3
 
 
 @pytest.mark.parametrize(

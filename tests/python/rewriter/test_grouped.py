@@ -31,7 +31,7 @@ def _compiled(fast) -> list[str]:
 def _rewritten(model, **options):
     traced = tf.function(lambda x: model(x), autograph=False)
     concrete = traced.get_concrete_function(tf.TensorSpec([None, *model.input_shape[1:]]))
-    return optimize_concrete(concrete, options=Options.of(options))
+    return optimize_concrete(concrete, options=Options(**options))
 
 
 @KERAS

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn import Options
 from tf_blockdnn.python.targets import optimize
 
 _SAME = {"strides": 1, "padding": "SAME"}

@@ -84,7 +84,7 @@ def _values(state):
 
 _ONCE = {
     "as it is": {},
-    "numbers": {"verify_by": "numbers"},
+    "numbers": {"options": Options(verify="numbers")},
     "autotune": {"options": Options(autotune=True)},
     "measure": {"options": Options(measure=True)},
     "bf16": {"options": Options(precision="bf16")},

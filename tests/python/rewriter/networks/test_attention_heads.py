@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from attention_spellings import CAUSAL, LEFT, B, H, N, T, turned
 
-from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn import Options
 
 STRICT = Options(strict=True)
 

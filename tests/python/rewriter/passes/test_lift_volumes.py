@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
-from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn import Options
 from tf_blockdnn.python.targets import optimize
 
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tf_keras
 from attention_spellings import CAUSAL, LEFT, ROW, B, H, N, S, T, hand_written, heads_last, turned
 
-from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn import Options
 
 STRICT = Options(strict=True)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn import Options
 
 B, T, S, K, G, H = 2, 5, 7, 2, 3, 8
 STRICT = Options(strict=True)

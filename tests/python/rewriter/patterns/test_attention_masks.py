@@ -11,7 +11,7 @@ import tensorflow as tf
 from attention_spellings import CAUSAL, B, H, N, T
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn import Options
 
 STRICT = Options(strict=True)
 LOWEST = np.finfo(np.float32).min

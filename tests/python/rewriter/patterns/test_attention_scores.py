@@ -17,7 +17,7 @@ from attention_spellings import (
     heads_last,
 )
 
-from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn import Options
 
 STRICT = Options(strict=True)
 

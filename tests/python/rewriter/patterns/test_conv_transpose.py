@@ -107,8 +107,8 @@ def test_memory_low_packs_no_winograd(result_of):
     function = _model(layers.Conv2DTranspose(32, 4, strides=2, padding="same"))
     spec = tf.TensorSpec((1, *IMAGE, 16))
     concrete = function.get_concrete_function(spec)
+    from tf_blockdnn import Options
     from tf_blockdnn.python.rewriter import optimize_concrete
-    from tf_blockdnn.python.rewriter.options import Options
 
     report = optimize_concrete(concrete, options=Options(memory="low")).report
     assert [item.algorithm for item in report.converted] == ["auto_smallest"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn import Options
 
 STRICT = Options(strict=True)
 

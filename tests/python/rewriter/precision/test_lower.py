@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
+from tf_blockdnn import Options
 from tf_blockdnn.python.rewriter import optimize_concrete
-from tf_blockdnn.python.rewriter.options import Options
 from tf_blockdnn.python.rewriter.precision.quantize import snr
 
 

@@ -198,7 +198,7 @@ def test_where_winograd_applies_it_is_float32(rewrite, filters, on_isa, window, 
 def test_the_numbers_of_float32_are_verified_as_those_of_bytes(rewrite, filters, on_isa):
     on_isa(_SLOW)
     network = every_kind(filters, _SLOW_WINDOW)
-    result = rewrite(network, [4, 24, 24, 3], options=STRICT, verify_by="numbers")
+    result = rewrite(network, [4, 24, 24, 3], options=Options(strict=True, verify="numbers"))
     assert result.report.precision.precision == "int8"
 
 

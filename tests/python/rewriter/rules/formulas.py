@@ -13,9 +13,9 @@ from dataclasses import fields, replace
 import numpy as np
 import tensorflow as tf
 
+from tf_blockdnn import Options
 from tf_blockdnn.python.ops.records import NHWC, Eltwise, eltwise
 from tf_blockdnn.python.rewriter import optimize_concrete, pipeline
-from tf_blockdnn.python.rewriter.options import Options
 from tf_blockdnn.python.rewriter.passes.layout.place_reorders import place_reorders
 from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import Idiom
 from tf_blockdnn.python.rewriter.rules import Found, Number, OneOf, PerChannel, Size, Window

@@ -286,7 +286,7 @@ def test_a_map_that_float32_does_not_have_is_none(rewrite):
         )
         return y
 
-    result = rewrite(function, [1, 6, 6, 16], options=Options.of({"algorithm": "direct"}))
+    result = rewrite(function, [1, 6, 6, 16], options=Options(algorithm="direct"))
     assert result.blockdnn["Conv"] == 1 and result.post_ops() == [""]
     assert result.ops["FusedBatchNormV3"] == 1
 
@@ -303,7 +303,7 @@ def test_a_bound_on_one_side_keeps_infinities(rewrite, weights, bound, limit):
         _after_convolution(weights, lambda y: bound(y, 6.0)),
         {"algorithm": "direct"},
     )
-    result = rewrite(function, [1, 6, 6, 16], options=Options.of(options))
+    result = rewrite(function, [1, 6, 6, 16], options=Options(**options))
     assert result.post_ops() == [f"binary({bound.__name__[:3]},scalar)"]
     x = np.zeros((1, 6, 6, 16), np.float32)
     x[0, 3, 3, 5] = np.inf

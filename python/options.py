@@ -1,0 +1,190 @@
+"""What a caller may choose about a rewritten function: the one place where an option stands.
+
+A field of `Options` is an option: its type says what it may be, its entry below is its
+documentation, and the first sentence of that is the help of its flag on the command line. Imports
+no TensorFlow, so that the command line answers at once.
+"""
+
+import numbers
+import os
+import re
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from .errors import UserError
+
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What to choose about an optimised function.
+
+    `bd.optimize` and `bd.optimize_saved_model` take these as keyword arguments, too, which win over
+    those of `options`.
+
+    Attributes:
+        algorithm: how every convolution is computed. "winograd" and "paired" hold where they apply,
+            "direct" also for recurrent layers and products.
+        memory: packed weights take at most 3 times the weights' own memory, or 9/8 of it. "low"
+            does without Winograd, so it is slower. "normal" also keeps, for calls on shapes that
+            have come before, the memory of one call's intermediate tensors.
+        scratchpad_mode: temporary memory from TensorFlow, or from buffers kept with each op.
+            "user" takes it from TensorFlow's allocator for each execution, or from what
+            memory="normal" keeps.
+        verify: "numbers" also runs both models on a random input and compares. Where there are
+            calibration data it is a batch of these.
+        tolerance: for "numbers": the largest difference, relative to the output. With
+            precision="bf16" it is at least 0.1, with "int8" at least 0.25.
+        exclude: names of nodes or layers, or regular expressions that match them, to leave alone.
+            These convolutions, matrix products and softmaxes stay with TensorFlow.
+        only: names of nodes or layers, or regular expressions that match them, to convert alone.
+        weights: "snapshot" computes with the weights of this moment, whatever becomes of the
+            original: call `optimize` again after training or loading others. A signature that is
+            converted at its first call takes the weights of that moment, and a function in which
+            nothing is converted stays the original's. "live" computes with the weights that the
+            original has at each call (docs/how-it-works.md, "Live weights"). It holds the original.
+            Checking for changes takes some microseconds a call; the first call after a change folds
+            and packs all weights again, which takes about as long as `optimize` without tracing
+            (0.4 to 1 s for MobileNetV2).
+        precision: narrower types for convolutions and what lies between them, or for weights alone.
+            "bf16" and "int8" make them read and write bfloat16 or bytes, and "bf16-weights" and
+            "int8-weights" only store the weights of convolutions and products so
+            (docs/low-precision.md). None is float32.
+        max_loss: for a precision: the largest root mean square error of an output, relative to it.
+            0.05 is 26 dB. The layers that lose most stay float32 until it holds on calibration
+            data.
+        deterministic: results do not depend on the size of the batch, its other samples, or the
+            number of threads. The faster algorithms are not used (docs/algorithms.md, "The same
+            bits"). `report.notes` names the sums that TensorFlow still computes.
+        autotune: measures each part that has reorders both ways, and keeps the faster. The whole
+            function stays as it was if that is faster still. Takes a few dozen calls for each part;
+            `report.notes` has the times.
+        measure: measures what `autotune` does, and each region, and only notes the times in
+            `report.measured`.
+        strict: fails on an error of the rewriter itself. False leaves the pass that failed out, or
+            the function as it was where no pass is to blame, warns, and keeps the traceback in
+            `report.error`. None is True only where the environment has TF_BLOCKDNN_STRICT=1.
+
+    Raises:
+        ValueError: an unknown choice, an expression that is none, or choices that exclude each
+            other.
+
+    Example:
+        >>> direct = bd.Options(algorithm="direct", exclude=["head"])
+        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
+        >>> bd.optimize(model, options=direct, memory="low").report.converted[0].algorithm
+        'direct'
+    """
+
+    algorithm: Literal["auto", "direct", "winograd", "paired"] = "auto"
+    memory: Literal["normal", "low"] = "normal"
+    scratchpad_mode: Literal["user", "library"] = "user"
+    verify: Literal["structure", "numbers"] = "structure"
+    tolerance: float = TOLERANCE
+    exclude: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+    weights: Literal["snapshot", "live"] = "snapshot"
+    precision: Literal[None, "bf16", "int8", "bf16-weights", "int8-weights"] = None
+    max_loss: float | None = None
+    deterministic: bool = False
+    autotune: bool = False
+    measure: bool = False
+    strict: bool | None = None
+
+    def __post_init__(self):
+        for field in fields(self):
+            choices, value = typing.get_args(field.type), getattr(self, field.name)
+            if typing.get_origin(field.type) is Literal and value not in choices:
+                raise UserError(f"{field.name} must be one of {choices}, not {value!r}")
+        for name in ("exclude", "only"):
+            if (patterns := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _checked(name, patterns))
+        if not isinstance(self.tolerance, numbers.Real):
+            raise UserError(f"tolerance must be a number, such as 1e-4, not {self.tolerance!r}")
+        if self.max_loss is not None:
+            if self.precision is None:
+                raise UserError("max_loss is for a precision, which is not given")
+            if not isinstance(self.max_loss, numbers.Real) or not 0 < self.max_loss < 1:
+                raise UserError(
+                    "max_loss must be a part of the outputs' magnitude between 0 and 1, such as "
+                    f"0.05, not {self.max_loss!r}"
+                )
+        if self.deterministic:
+            for name, reason in (("precision", ""), ("autotune", ": times vary")):
+                if getattr(self, name):
+                    raise UserError(
+                        f"deterministic=True and {name} exclude each other{reason}: leave one of "
+                        "them out"
+                    )
+            if self.algorithm not in ("auto", "direct"):
+                raise UserError(f'deterministic=True is algorithm "direct", not {self.algorithm!r}')
+            object.__setattr__(self, "algorithm", "direct")
+        if self.strict is None:
+            object.__setattr__(self, "strict", os.environ.get("TF_BLOCKDNN_STRICT") == "1")
+
+    @property
+    def keeps_memory(self) -> bool:
+        """Whether calls may keep the memory of intermediate tensors."""
+        return self.memory != "low"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether weights are those that the original has at each call."""
+        return self.weights == "live"
+
+
+def choose(options: Options | None, choices: Mapping) -> Options:
+    """The options of a caller who gives `options`, and some of them by their names.
+
+    Raises:
+        TypeError: there is no such option.
+    """
+    names = {field.name for field in fields(Options)}
+    if unknown := sorted(choices.keys() - names):
+        raise TypeError(f"there is no option {unknown[0]!r}; bd.Options has {', '.join(names)}")
+    return replace(options or Options(), **choices)
+
+
+def reason_to_leave(options: Options, node: str) -> str | None:
+    """Why the caller wants the node of that name left alone; None where nothing says so."""
+    for pattern in options.exclude:
+        if _names(pattern, node):
+            return f"excluded by {pattern!r}"
+    if options.only is not None and not any(_names(pattern, node) for pattern in options.only):
+        return "not among those that `only` names"
+    return None
+
+
+def unmatched(options: Options, nodes: Iterable[str]) -> list[str]:
+    """A line for each name or expression that matches none of the nodes."""
+    nodes = list(nodes)
+    return [
+        f"{name}: no node or layer matches {pattern!r}; tf-blockdnn inspect lists the names"
+        for name in ("exclude", "only")
+        for pattern in getattr(options, name) or ()
+        if not any(_names(pattern, node) for node in nodes)
+    ]
+
+
+def _checked(option: str, patterns: Iterable[str]) -> tuple[str, ...]:
+    """Names as a tuple; one string would come apart into letters."""
+    if isinstance(patterns, str):
+        raise UserError(
+            f"{option} must be a list of names, such as [{patterns!r}], not {patterns!r}"
+        )
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UserError(f"{option}: not a regular expression: {pattern!r}: {error}") from None
+    return tuple(patterns)
+
+
+def _names(pattern: str, node: str) -> bool:
+    """Whether the pattern is, or matches, the node's name or a beginning of it up to a slash."""
+    parts = node.split("/")
+    starts = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+    return any(pattern == start or re.fullmatch(pattern, start) for start in starts)
