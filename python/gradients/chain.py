@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from ..graph import definition
-from ..ops.post_op_entry import BINARY, ELTWISE, FINITE, FUNCTIONS, Entry
+from ..ops.post_op_entry import BINARY, ELTWISE, FINITE, FUNCTIONS, place_of
 from ..ops.post_ops import PostOps
+from ..ops.steps import Step
 from .blocked import (
     channel_row,
     channel_sums,
@@ -73,14 +74,13 @@ _BINARY = {
 # Derivatives that the result tells: name -> g(dy, y). Those of clips are not here: at a bound
 # TensorFlow's gradient depends on whether x lies beyond it.
 _FROM_RESULT = {
-    "relu": tf.raw_ops.ReluGrad,
-    "relu6": tf.raw_ops.Relu6Grad,
-    "elu": tf.raw_ops.EluGrad,
-    "tanh": lambda gradients, features: tf.raw_ops.TanhGrad(y=features, dy=gradients),
-    "logistic": lambda gradients, features: tf.raw_ops.SigmoidGrad(y=features, dy=gradients),
-    "exp": lambda gradients, features: gradients * features,
+    "relu": lambda dy, y: tf.raw_ops.ReluGrad(gradients=dy, features=y),
+    "relu6": lambda dy, y: tf.raw_ops.Relu6Grad(gradients=dy, features=y),
+    "elu": lambda dy, y: tf.raw_ops.EluGrad(gradients=dy, outputs=y),
+    "tanh": lambda dy, y: tf.raw_ops.TanhGrad(y=y, dy=dy),
+    "logistic": lambda dy, y: tf.raw_ops.SigmoidGrad(y=y, dy=dy),
+    "exp": lambda dy, y: dy * y,
 }
-_RESULT_NAMES = {"elu": "outputs"}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Chain:
       layout: of the result; "nhwc" for a plain one of any rank.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Step, ...]
     channels: int
     layout: str
 
@@ -115,17 +115,18 @@ class Chain:
             x = tf.where(mask, x, 1.0)
         for entry in self.entries:
             if entry.kind == "eltwise":
-                alpha, beta, scale = _numbers(entry)
-                x = _FUNCTIONS[entry.words[0]](x, alpha, beta)
-                x = x if scale == 1 else scale * x
+                params = dict(zip(("alpha", "beta"), ELTWISE[entry.name], strict=True))
+                params |= {"scale": 1.0} | dict(entry.params)
+                x = _FUNCTIONS[entry.name](x, params["alpha"], params["beta"])
+                x = x if params["scale"] == 1 else params["scale"] * x
                 continue
             operand = self._operand(entry, args, x.shape.rank, fill=0.0 if mask is None else 1.0)
             if mask is not None and operand.shape.rank == x.shape.rank:
                 operand = tf.where(mask, operand, 1.0)
             if entry.kind == "sum":
-                x = x + _scale(entry) * operand
+                x = x + dict(entry.params).get("scale", 1.0) * operand
             else:
-                x = _BINARY[entry.words[0]](x, operand)
+                x = _BINARY[entry.name](x, operand)
         return x if mask is None else tf.where(mask, x, 0.0)
 
     def backward(self, y, dy, args):
@@ -135,22 +136,20 @@ class Chain:
         """
         grads = [None] * len(args)
         for i, entry in enumerate(reversed(self.entries)):
-            name = entry.words[0] if entry.words else ""
+            params = dict(entry.params)
+            factor = params.get("alpha", 1.0) * params.get("scale", 1.0)
             if entry.kind == "eltwise":
-                alpha, beta, scale = _numbers(entry)
-                if name == "linear":
-                    dy = dy if alpha * scale == 1 else (alpha * scale) * dy
-                    continue
-                plain = scale == 1 and alpha == _default_alpha(name)
-                if i > 0 or not plain or name not in _FROM_RESULT:
+                if entry.name == "linear":
+                    dy = dy if factor == 1 else factor * dy
+                elif i > 0 or params or entry.name not in _FROM_RESULT:
                     return None
-                named = {"gradients": dy, _RESULT_NAMES.get(name, "features"): y}
-                dy = _FROM_RESULT[name](**named)
+                else:
+                    dy = _FROM_RESULT[entry.name](dy, y)
                 continue
-            if entry.kind == "binary" and name not in ("add", "sub"):
+            if entry.kind == "binary" and entry.name not in ("add", "sub"):
                 return None
-            factor = _scale(entry) if entry.kind == "sum" else (-1.0 if name == "sub" else 1.0)
-            index, _ = _place(entry)
+            factor = -1.0 if entry.name == "sub" else factor
+            index, _ = place_of(entry.operand)
             grad = self._operand_gradient(entry, args[index], dy)
             grad = grad if factor == 1 else factor * grad
             grads[index] = grad if grads[index] is None else grads[index] + grad
@@ -158,12 +157,12 @@ class Chain:
 
     def _needs_mask(self) -> bool:
         """Whether the derivative of an entry may be infinite somewhere."""
-        return any(entry.words and entry.words[0] not in FINITE for entry in self.entries)
+        return any(entry.name and entry.name not in FINITE for entry in self.entries)
 
-    def _operand(self, entry: Entry, args, rank: int, fill: float):
+    def _operand(self, entry: Step, args, rank: int, fill: float):
         """The operand, of a shape that broadcasts over x of `rank`."""
-        index, offset = _place(entry)
-        operand, shape = args[index], _shape_word(entry)
+        index, offset = place_of(entry.operand)
+        operand, shape = args[index], entry.shape
         if shape == "scalar":
             return elements(operand, offset, [])
         if shape == "channel":
@@ -173,10 +172,10 @@ class Chain:
             return tf.reshape(operand, [-1, *[1] * (rank - 2), self.channels])
         return operand
 
-    def _operand_gradient(self, entry: Entry, operand, dy):
+    def _operand_gradient(self, entry: Step, operand, dy):
         """The gradient of the operand of an addition of factor 1."""
-        _, offset = _place(entry)
-        shape = _shape_word(entry)
+        _, offset = place_of(entry.operand)
+        shape = entry.shape or "tensor"
         if shape == "tensor":
             return dy
         if shape == "sample_channel":
@@ -233,33 +232,3 @@ def by_src_and_weights(called, of_src: Callable, of_weights: Callable) -> list:
     if not called.wants("weights"):
         return [dsrc, None]
     return [dsrc, tf.reshape(of_weights(), called.weights.shape)]
-
-
-def _place(entry: Entry) -> tuple[int, int]:
-    """The input and the first element that "#0@128" names."""
-    index, _, offset = entry.operand[1:].partition("@")
-    return int(index), int(offset or 0)
-
-
-def _shape_word(entry: Entry) -> str:
-    return "tensor" if entry.kind == "sum" else entry.words[1]
-
-
-def _given(entry: Entry) -> dict[str, float]:
-    return {key: float(value) for key, value in (number.split("=") for number in entry.numbers)}
-
-
-def _default_alpha(name: str):
-    alpha = ELTWISE[name][0]
-    return alpha if isinstance(alpha, float) else None
-
-
-def _numbers(entry: Entry):
-    """(alpha, beta, scale) of an eltwise entry."""
-    given = _given(entry)
-    alpha, beta = ELTWISE[entry.words[0]]
-    return given.get("alpha", alpha), given.get("beta", beta), given.get("scale", 1.0)
-
-
-def _scale(entry: Entry) -> float:
-    return _given(entry).get("scale", 1.0)

@@ -21,8 +21,9 @@ from ..ops.conv.conv_depthwise import conv_depthwise
 from ..ops.conv.conv_transpose import conv_transpose
 from ..ops.conv.conv_volume import conv_volume
 from ..ops.memory import plan_node, pool_threads
-from ..ops.post_ops import MAX_ENTRIES, PostOps
+from ..ops.post_ops import PostOps
 from ..ops.record import RECORDS
+from ..ops.steps import MAX_STEPS
 from ..tensorflow_private import has_no_tape
 
 _SOLE_READER = "_blockdnn_sole_reader"
@@ -101,7 +102,7 @@ def extended(x, chain: PostOps):
     Of lines and volumes the operands of the chain are not for single pixels.
     """
     made = Made.of(x)
-    if made is None or len(made.chain) + len(chain) > MAX_ENTRIES:
+    if made is None or len(made.chain) + len(chain) > MAX_STEPS:
         return None
     return made.again(**{f"{made.prefix}post_ops": made.chain + chain})
 
@@ -212,7 +213,7 @@ def _is_pointwise(made: Made) -> bool:
     one = given["weights_shape"][:2] == given["strides"] == [1, 1] and given["groups"] == 1
     one = one and given["src"].dtype == tf.float32
     blocked = given["src_layout"] == given["dst_layout"] == NCHW16C
-    operands = {e.words[1] if e.kind == "binary" else e.kind for e in made.chain.entries}
+    operands = {e.shape if e.kind == "binary" else e.kind for e in made.chain.entries}
     plain = operands <= {"channel", "scalar", "eltwise"}
     return one and blocked and plain and padding in ("SAME", "VALID", [[0, 0], [0, 0]])
 

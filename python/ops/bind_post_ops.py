@@ -1,14 +1,15 @@
 """Attaches a chain to an op: the tensors it holds become `args`, the rest its attribute."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tensorflow as tf
 
 from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
 from .arguments import invalid, quantization
 from .movement.reorder import reorder
-from .post_op_entry import NARROW, Entry, TensorOperand
+from .post_op_entry import NARROW, TensorOperand, place_of
 from .post_ops import PostOps
+from .steps import Step
 
 
 @dataclass(frozen=True)
@@ -170,20 +171,20 @@ def with_sum(post_ops: str, args: list) -> tuple[str, list, list]:
     entries = []
     for entry in PostOps.parse(post_ops).entries:
         if isinstance(entry.operand, str):
-            index, *offset = entry.operand[1:].split("@")
-            operand = "@".join([f"#{order.index(int(index))}", *offset])
-            entry = Entry(entry.kind, entry.words, operand, entry.numbers)
+            index, offset = place_of(entry.operand)
+            operand = f"#{order.index(index)}" + (f"@{offset}" if offset else "")
+            entry = replace(entry, operand=operand)
         entries.append(str(entry))
     return ";".join(entries), [args[i] for i in order[:-1]], [args[narrow[0]]]
 
 
-def _reads_dst(entry: Entry) -> bool:
+def _reads_dst(entry: Step) -> bool:
     return entry.kind == "sum" and entry.operand is None
 
 
-def _bind(entry: Entry, args: list, dst, to: Destination, narrow: bool) -> Entry:
+def _bind(entry: Step, args: list, dst, to: Destination, narrow: bool) -> Step:
     """The entry with its operand, if that is a tensor, appended to `args` and named."""
-    operand, words = entry.operand, entry.words
+    operand = entry.operand
     if _reads_dst(entry):
         if dst is None:
             raise ValueError("it adds the previous contents of dst; give them as dst=...")
@@ -192,9 +193,7 @@ def _bind(entry: Entry, args: list, dst, to: Destination, narrow: bool) -> Entry
         return entry
     if operand.value.dtype in NARROW and not narrow:
         raise ValueError(f"the operand is {operand.value.dtype.name}, not float32; cast it")
-    shape = "tensor"
-    if entry.kind == "binary":
-        shape = words[1] if len(words) > 1 else to.shape_of(operand.shape)
-        words = (words[0], shape)
-    args.append(to.lay_out(operand.value, shape))
-    return Entry(entry.kind, words, f"#{len(args) - 1}", entry.numbers)
+    if entry.kind == "binary" and not entry.shape:
+        entry = replace(entry, shape=to.shape_of(operand.shape))
+    args.append(to.lay_out(operand.value, entry.shape or "tensor"))
+    return replace(entry, operand=f"#{len(args) - 1}")

@@ -1,14 +1,26 @@
-"""One entry of a post-op chain: what it may be, how it is spelled."""
+"""One entry of a post-op chain as users write it: what it may be, how it is spelled.
+
+The text form is the op attribute that cc/core/post_ops parses, with the same errors:
+
+    chain    = [ entry { ";" entry } ]
+    entry    = "eltwise(" name { "," ("alpha" | "beta" | "scale") "=" number } ")"
+             | "sum(" [ operand ] [ "," ] [ "scale" "=" number ] ")"
+             | "binary(" name "," shape "," operand ")"
+    operand  = "#" digits [ "@" digits ]
+    number   = [ "-" ] decimal, finite in float32
+
+Spaces around any of these are skipped.
+"""
 
 import math
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
 
 from ..graph import definition
 from ..native import c_library
+from .steps import Step
 
 REQUIRED = object()
 
@@ -48,8 +60,7 @@ ALIASES = {alias: word for _, word, _, alias in _ROWS if alias} | {"silu": "swis
 SHAPES = ("scalar", "channel", "sample_channel", "tensor")
 
 _INDEX = re.compile(r"#([0-9]+)(?:@([0-9]+))?")
-
-
+_NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 NARROW = (tf.bfloat16, tf.uint8)  # what one operand of some ops may be
 
 
@@ -88,56 +99,33 @@ class TensorOperand:
         return "float32" + str(self.shape.as_list()).replace("None", "?").replace(" ", "")
 
 
-@dataclass(frozen=True)
-class Entry:
-    """An entry in canonical form: equal entries are spelled alike.
-
-    Attributes:
-        kind: "eltwise", "sum" or "binary".
-        words: the algorithm and the operand's shape, as far as they are given.
-        operand: "#0@128", a tensor, or None.
-        numbers: "alpha=0.25" and so on.
-    """
-
-    kind: str
-    words: tuple[str, ...] = ()
-    operand: "str | TensorOperand | None" = None
-    numbers: tuple[str, ...] = ()
-
-    def __str__(self):
-        operand = () if self.operand is None else (str(self.operand),)
-        return f"{self.kind}({','.join((*self.words, *operand, *self.numbers))})"
-
-
-def eltwise_entry(alg: str, alpha=None, beta=None, scale=1.0) -> Entry:
-    """x = scale * alg(x); ValueError says what is wrong."""
+def eltwise_entry(alg: str, alpha=None, beta=None, scale=1.0) -> Step:
+    """x = scale * alg(x), in canonical form; ValueError says what is wrong."""
     name = ALIASES.get(alg, alg)
     if name not in ELTWISE:
         raise ValueError(f'unknown algorithm "{alg}"; known are {", ".join(ELTWISE)}')
-    numbers = []
-    given = {"alpha": alpha, "beta": beta}
-    for (key, value), default in zip(given.items(), ELTWISE[name], strict=True):
+    params = []
+    for key, value, default in zip(("alpha", "beta"), (alpha, beta), ELTWISE[name], strict=True):
         if value is None:
             if default is REQUIRED:
                 raise ValueError(f"{name} needs {key}=...")
         elif default is None:
             raise ValueError(
-                f'{name} does not take "{key}={value}"; it takes each of {taken(name)} once'
+                f'{name} does not take "{key}={value}"; it takes each of {_taken(name)} once'
             )
         else:
             number = _float32(key, value)
             if default is REQUIRED or number != np.float32(default):
-                numbers.append(f"{key}={number:.9g}")
-    return Entry("eltwise", (name,), None, (*numbers, *_scale(scale)))
+                params.append((key, number))
+    return Step("eltwise", name, params=(*params, *_scale(scale)))
 
 
-def sum_entry(scale=1.0, operand=None) -> Entry:
+def sum_entry(scale=1.0, operand=None) -> Step:
     """x = scale * operand + x; ValueError says what is wrong."""
-    operand = None if operand is None else _operand(operand)
-    return Entry("sum", (), operand, _scale(scale))
+    return Step("sum", "", "", None if operand is None else _operand(operand), _scale(scale))
 
 
-def binary_entry(alg: str, operand, shape: str | None = None) -> Entry:
+def binary_entry(alg: str, operand, shape: str | None = None) -> Step:
     """x = alg(x, operand); ValueError says what is wrong."""
     if alg not in BINARY:
         raise ValueError(f'unknown algorithm "{alg}"; known are {", ".join(BINARY)}')
@@ -146,43 +134,89 @@ def binary_entry(alg: str, operand, shape: str | None = None) -> Entry:
     operand = _operand(operand)
     if shape is None and isinstance(operand, str):
         raise ValueError(f"operand {operand} needs shape=, one of {', '.join(SHAPES)}")
-    return Entry("binary", (alg,) if shape is None else (alg, shape), operand)
+    return Step("binary", alg, shape or "", operand)
 
 
-def taken(name: str) -> str:
+def parse_entry(text: str) -> Step:
+    """The entry that `text` spells; ValueError says what is wrong."""
+    opening, closing = text.find("("), text.find(")")
+    if opening < 0 or closing < opening:
+        raise ValueError("an entry is eltwise(...), sum(...) or binary(...)")
+    if closing + 1 != len(text):
+        raise ValueError(f'text after the entry: "{text[closing + 1 :]}"; join entries with ;')
+    kind, words = text[:opening].strip(" "), split(text[opening + 1 : closing], ",")
+    if kind == "eltwise":
+        name = ALIASES.get(words[0], words[0])
+        known = name in ELTWISE
+        return eltwise_entry(name, **_numbers(words[1:], name, _taken(name)) if known else {})
+    if kind == "sum":
+        operand = words.pop(0) if words[0].startswith("#") else None
+        sum_entry(operand=operand)  # complains of the operand before the numbers
+        return sum_entry(
+            operand=operand, **_numbers(words, "sum", "scale=...") if any(words) else {}
+        )
+    if kind == "binary":
+        if len(words) != 3 and words[0] in BINARY:
+            raise ValueError("binary takes three arguments, as in binary(add,channel,#0)")
+        alg, shape, operand = (*words, "", "")[:3]
+        return binary_entry(alg, operand, shape)
+    raise ValueError(f'unknown kind "{kind}"; known are eltwise, sum, binary')
+
+
+def split(text: str, separator: str) -> list[str]:
+    return [part.strip(" ") for part in text.split(separator)]
+
+
+def place_of(operand: str) -> tuple[int, int]:
+    """The index among args and the first element that "#0@128" names."""
+    index, _, offset = operand[1:].partition("@")
+    return int(index), int(offset or 0)
+
+
+def _numbers(words: list[str], owner: str, taken: str) -> dict[str, float]:
+    keys, numbers = re.findall(r"(\w+)=", taken), {}
+    for word in words:
+        key, equals, text = (part.strip(" ") for part in word.partition("="))
+        if not equals or key not in keys or key in numbers:
+            raise ValueError(f'{owner} does not take "{word}"; it takes each of {taken} once')
+        if not _NUMBER.fullmatch(text):
+            raise _not_finite(key, text)
+        numbers[key] = _float32(key, float(text), text)
+        if numbers[key] == 0.0 and re.search("[1-9]", re.split("[eE]", text)[0]):
+            raise _not_finite(key, text)
+    return numbers
+
+
+def _taken(name: str) -> str:
     """The numbers that algorithm `name` takes, for messages."""
-    keys = [
-        key
-        for key, default in zip(("alpha", "beta"), ELTWISE[name], strict=True)
-        if default is not None
-    ]
+    pairs = zip(("alpha", "beta"), ELTWISE[name], strict=True)
+    keys = [key for key, default in pairs if default is not None]
     return ", ".join(f"{key}=..." for key in [*keys, "scale"])
 
 
-def not_finite(key: str, value) -> ValueError:
+def _not_finite(key: str, value) -> ValueError:
     return ValueError(f'{key} = "{value}" is no finite float; write one as 0.25 or 1e-3')
 
 
-def _float32(key: str, value) -> float:
+def _float32(key: str, value, text: str | None = None) -> float:
     with np.errstate(over="ignore"):
         number = float(np.float32(value))
     if not math.isfinite(number):
-        raise not_finite(key, value)
+        raise _not_finite(key, value if text is None else text)
     return number
 
 
-def _scale(scale) -> tuple[str, ...]:
+def _scale(scale) -> tuple[tuple[str, float], ...]:
     number = _float32("scale", scale)
-    return () if number == 1.0 else (f"scale={number:.9g}",)  # 9 digits come back exactly
+    return () if number == 1.0 else (("scale", number),)
 
 
 def _operand(operand):
     if not isinstance(operand, str):
         return TensorOperand(operand)
-    match = _INDEX.fullmatch(operand)
-    if match is None or int(match[1]) >= 2**31 or int(match[2] or 0) >= 2**63:
+    index, offset = place_of(operand) if _INDEX.fullmatch(operand) else (2**31, 0)
+    if index >= 2**31 or offset >= 2**63:
         raise ValueError(
             f'"{operand}" is no operand; write the args input as #0, or as #0@128 from element 128'
         )
-    index, offset = int(match[1]), int(match[2] or 0)
     return f"#{index}@{offset}" if offset else f"#{index}"

@@ -1,10 +1,15 @@
 """Post-op chains in Python: a value that ops take and write into their attribute."""
 
 from .arguments import invalid
-from .post_op_entry import Entry, TensorOperand, binary_entry, eltwise_entry, sum_entry
-from .post_ops_text import parse_entry, split
-
-MAX_ENTRIES = 32
+from .post_op_entry import (
+    TensorOperand,
+    binary_entry,
+    eltwise_entry,
+    parse_entry,
+    split,
+    sum_entry,
+)
+from .steps import MAX_STEPS, Step
 
 
 class PostOps:
@@ -150,7 +155,7 @@ class PostOps:
         return chain
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[Step, ...]:
         """The entries, for the ops."""
         return self._entries
 
@@ -158,10 +163,8 @@ class PostOps:
         """The chain with what make() returns; `spelled` is what errors call it."""
         try:
             entry = make()
-            if len(self) == MAX_ENTRIES:
-                raise ValueError(
-                    f"a chain has at most {MAX_ENTRIES} entries; split it over two ops"
-                )
+            if len(self) == MAX_STEPS:
+                raise ValueError(f"a chain has at most {MAX_STEPS} entries; split it over two ops")
         except (TypeError, ValueError) as error:
             raise invalid(f'entry {len(self)} "{spelled}": {error}') from None
         longer = PostOps()

@@ -18,8 +18,9 @@ class Step:
         kind: "eltwise", "sum" or "binary".
         name: the algorithm; empty for "sum".
         shape: a binary operand's shape: "scalar", "channel", "sample_channel" or "tensor".
-        operand: the role of the tensor among the inputs of the node, or constant values (any
-            shape of one element, or one element a channel).
+        operand: the role of the tensor among the inputs of a planned node ("#0@128" among args of
+            an op that is there), or constant values (any shape of one element, or one element a
+            channel).
         params: alpha, beta, scale, where they are given.
     """
 
@@ -34,6 +35,9 @@ class Step:
         words = [word for word in (self.name, self.shape, operand) if word]
         words += [f"{key}={value:.9g}" for key, value in self.params]
         return f"{self.kind}({','.join(words)})"
+
+    def __str__(self) -> str:
+        return self.text("" if self.operand is None else str(self.operand))
 
 
 def eltwise(name: str, **params: float) -> Step:

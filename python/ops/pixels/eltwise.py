@@ -11,6 +11,7 @@ from ..arguments import as_before, as_images, static_channels, types_of
 from ..bind_post_ops import Destination, bind_post_ops, with_sum
 from ..bundle import Bundle
 from ..call import OpCall, function_of
+from ..post_op_entry import place_of
 from ..post_ops import PostOps
 from ..record import InPlace, Layout, Quantization, WithSum
 from ..steps import write_chain
@@ -108,8 +109,8 @@ def eltwise(
     post_ops, args = bind_post_ops(post_ops, args, dst, to, narrow=True)
     if rank not in (4, None):
         for entry in PostOps.parse(post_ops).entries:
-            if entry.kind == "sum" or entry.words[1:] == ("tensor",):
-                index = int(entry.operand[1:].partition("@")[0])
+            if entry.kind == "sum" or entry.shape == "tensor":
+                index, _ = place_of(entry.operand)
                 args[index] = as_images(args[index])
     post_ops, args, sums = with_sum(post_ops, args)
     attributes = types_of(src, dtype, src_quantization, dst_quantization)

@@ -185,7 +185,7 @@ def test_a_chain_never_changes():
     with pytest.raises(AttributeError):
         relu.scale = 2
     with pytest.raises(dataclasses.FrozenInstanceError):
-        relu.entries[0].words = ("tanh",)
+        relu.entries[0].name = "tanh"
 
 
 def test_tensors_are_compared_and_copied():
