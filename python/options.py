@@ -142,8 +142,8 @@ def choose(options: Options | None, choices: Mapping) -> Options:
     Raises:
         TypeError: there is no such option.
     """
-    names = {field.name for field in fields(Options)}
-    if unknown := sorted(choices.keys() - names):
+    names = [field.name for field in fields(Options)]
+    if unknown := sorted(choices.keys() - set(names)):
         raise TypeError(f"there is no option {unknown[0]!r}; bd.Options has {', '.join(names)}")
     return replace(options or Options(), **choices)
 

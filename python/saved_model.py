@@ -142,6 +142,7 @@ def optimize_saved_model(
       1
       >>> fast = tf.saved_model.load("model_fast").signatures["serving_default"]
     """
+    options = choose(options, choices)
     source = folders.check_model(source)
     destination = folders.check_destination(destination, source=source, force=force)
     _, fast, report = rewrite_saved_model(
@@ -153,7 +154,6 @@ def optimize_saved_model(
         on_step=on_step,
         on_batch=on_batch,
         options=options,
-        **choices,
     )
     if on_step is not None:
         on_step(f"writing {destination}")
@@ -172,10 +172,9 @@ def rewrite_saved_model(
     on_step: Callable[[str], None] | None = None,
     on_batch: Callable[[int, int | None], None] | None = None,
     options: Options | None = None,
-    **choices,
 ):
     """What was loaded, the OptimizedModel of it, and the report. Arguments as there."""
-    options, step = choose(options, choices), on_step or (lambda words: None)
+    options, step = options or Options(), on_step or (lambda words: None)
     if options.is_live:
         raise UserError('weights="live" is for a model in memory: a file keeps the weights it has')
     source = folders.check_model(source)

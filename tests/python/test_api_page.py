@@ -137,9 +137,8 @@ def test_what_the_page_takes_from_a_docstring():
 def test_arguments_are_explained_and_layers_are_one_table():
     page = make_api.page()
     optimize = page.partition("### `bd.optimize`")[2].partition("\n### ")[0]
-    for option in ("algorithm", "memory", "verify", "autotune", "strict"):
-        assert f"\n- `{option}`: " in optimize, option
-    assert "\n- `exclude`, `only`: names" in optimize and "\n- `ValueError`: " in optimize
+    for argument in ("input_signature", "calibration", "example", "**choices", "ValueError"):
+        assert f"\n- `{argument}`: " in optimize, argument
     assert "\nInputs, outputs, names, dtypes and dynamic sizes stay." in optimize
     assert "| `bd.layers.Conv2D` | keras.layers.Conv2D on our kernels" in page
     assert "### `bd.layers.convert`" in page and "### `bd.layers.Conv2D`" not in page

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import tf_blockdnn as bd
 from tf_blockdnn import Options
+from tf_blockdnn.python.saved_model import rewrite_saved_model
 from tf_blockdnn.python.targets import optimize
 
 _SAME = {"strides": 1, "padding": "SAME"}
@@ -94,7 +95,9 @@ def test_options_are_checked_before_anything_is_read(function):
     with pytest.raises(TypeError, match="there is no option 'fastest'; bd.Options has algorithm,"):
         optimize(tf.function(function), fastest=True)
     with pytest.raises(ValueError, match='weights="live" is for a model in memory'):
-        bd.optimize_saved_model("nowhere", "out", weights="live")
+        rewrite_saved_model("nowhere", options=Options(weights="live"))
+    with pytest.raises(ValueError, match="memory must be one of"):
+        bd.optimize_saved_model("nowhere", "out", memory="high")
 
 
 def test_names_win_over_an_object(function):
