@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
 from tensorflow.core.framework import function_pb2
 
 from .constants import Constants
@@ -114,6 +115,11 @@ class Body:
     def writer(self, name: str) -> Writer:
         """What adds nodes whose names begin with that of the node `name`."""
         return Writer(self.view, name, self.shapes)
+
+    def known(self, ref: Ref) -> np.ndarray | None:
+        """The elements of a tensor of integers, where they are constant or known sizes."""
+        value = self.constants.value(ref)
+        return self.shapes.value(ref) if value is None else value
 
     def copy(self) -> Body:
         """The same body, to be edited apart; its inner bodies are shared."""

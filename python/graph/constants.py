@@ -1,20 +1,26 @@
 """Values of subgraphs that depend on constants and never-assigned variables only.
 
-Floating-point arithmetic is done in float64, whatever the graph's dtype, so that
-a folded batch normalisation is rounded once.
+What only moves elements keeps their type and, where NumPy can, their memory: convolution weights
+stay as they are stored. All else TensorFlow computes itself, in float64 where the graph computes in
+float32, so that a folded batch normalisation is rounded once.
 """
 
+import contextlib
 import functools
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
-from ..tensorflow_private import dtypes, tensor_util
-from .quantized import QUANTIZING, evaluate
-from .types import outputs
+from ..tensorflow_private import context, dtypes, execute, tensor_util
+from .elementwise_ops import BINARY, COMPARISONS, STEPS, UNARY
+from .moves import MOVES, move, moved
+from .quantized import QUANTIZING
+from .types import definition, input_dtypes, output_dtypes, outputs, value_of
 from .view import GraphView, Node, Ref
 
 LOOPS = frozenset({"StatelessWhile", "While"})
@@ -22,6 +28,16 @@ _FEW = 64  # elements
 # What may read a variable without making it assignable.
 _READERS = frozenset(
     {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "Identity"}
+)
+# What weights are made of, beside what moves elements: functions whose results are not much larger
+# than what they read.
+_FUNCTIONS = UNARY.union(
+    BINARY,
+    COMPARISONS,
+    QUANTIZING,
+    "AddN BatchMatMul BatchMatMulV2 BatchMatMulV3 Cast Einsum Fill LogSoftmax LogicalAnd "
+    "LogicalNot LogicalOr MatMul Max Mean Min OnesLike Pad PadV2 Prod Select SelectV2 Softmax Sum "
+    "XlaDynamicUpdateSlice ZerosLike".split(),
 )
 
 
@@ -45,144 +61,40 @@ def _few(definition: bytes) -> np.ndarray:
     return value
 
 
-def _wide(value: np.ndarray) -> np.ndarray:
-    return value.astype(np.float64) if value.dtype.kind == "f" else value
-
-
-def _squeeze(node: Node, x: np.ndarray) -> np.ndarray:
-    return np.squeeze(x, tuple(node.attr["squeeze_dims"].list.i) or None)
-
-
-def _cast(node: Node, x: np.ndarray) -> np.ndarray:
-    """Rounds to narrow types only: what is float64 here stays so for float32."""
-    dtype = dtypes.as_dtype(node.attr["DstT"].type)
-    stays = x.dtype.kind == "f" and x.dtype.itemsize >= 4 and dtype.size >= 4
-    return x if stays and dtype.is_floating else x.astype(dtype.as_numpy_dtype)
-
-
-def _arithmetic(function: Callable) -> Callable:
-    """In float64; float16 is rounded after each step, as the graph does."""
-
-    def evaluate(node: Node, *args) -> np.ndarray:
-        with np.errstate(all="ignore"):  # infinities and NaN are values as others
-            result = function(*map(_wide, args))
-        return result.astype(np.float16) if args[0].dtype == np.float16 else result
-
-    return evaluate
-
-
-def taken(node: Node, begin, end, strides) -> tuple:
-    """What a StridedSlice of these bounds takes, as NumPy's brackets say it."""
-
-    def has(mask: str, i: int) -> bool:
-        return bool(node.attr[f"{mask}_mask"].i >> i & 1)
-
-    index: list = []
-    for i, (first, last, step) in enumerate(zip(begin, end, strides, strict=True)):
-        if has("ellipsis", i):
-            index.append(Ellipsis)
-        elif has("new_axis", i):
-            index.append(np.newaxis)
-        elif has("shrink_axis", i):
-            index.append(first)
-        else:
-            start, stop = None if has("begin", i) else first, None if has("end", i) else last
-            index.append(slice(start, stop, step))
-    return tuple(index)
-
-
-def _slice(node: Node, x: np.ndarray, begin, size) -> np.ndarray:
-    pairs = zip(begin, size, strict=True)
-    return x[tuple(slice(b, None if n < 0 else b + n) for b, n in pairs)]
-
-
-def _reduce(function: Callable) -> Callable:
-    def evaluate(node: Node, x: np.ndarray, axes) -> np.ndarray:
-        axis = tuple(int(a) for a in np.ravel(axes))
-        result = function(_wide(x), axis=axis, keepdims=node.attr["keep_dims"].b)
-        return result if x.dtype.kind == "f" and x.dtype != np.float16 else result.astype(x.dtype)
-
-    return evaluate
-
-
-def _gather(node: Node, x: np.ndarray, indices: np.ndarray, axis=0) -> np.ndarray:
-    """Raises IndexError where TensorFlow refuses an index."""
-    size = x.shape[int(axis)]
-    if indices.size and not 0 <= indices.min() <= indices.max() < size:
-        raise IndexError(f"{node.name}: indices are not in [0, {size})")
-    return np.take(x, indices, int(axis))
-
-
 def _jumps(node: Node) -> bool:
     """Whether floats decide: what is rounded as float64 may fall on the other side of a bound."""
-    source = node.attr["SrcT" if node.op == "Cast" else "T"].type
-    if node.op not in ("Cast", "Less", "NotEqual") or not dtypes.as_dtype(source).is_floating:
-        return False
-    return node.op != "Cast" or not dtypes.as_dtype(node.attr["DstT"].type).is_floating
+    read, made = ([*map(dtypes.as_dtype, f(node))] for f in (input_dtypes, output_dtypes))
+    jumps = node.op in STEPS or not all(kind.is_floating for kind in made)
+    return jumps and any(kind.is_floating for kind in read)
 
 
-def _update_slice(node: Node, x: np.ndarray, update: np.ndarray, begin) -> np.ndarray:
-    """XLA's: the slice begins so that it ends in x."""
-    begin = np.clip(begin, 0, np.subtract(x.shape, update.shape))
-    result = x.copy()
-    result[tuple(slice(b, b + n) for b, n in zip(begin, update.shape, strict=True))] = update
-    return result
+def _evaluate(node: Node, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What TensorFlow makes of the inputs; nothing where it raises.
+
+    In float64 where the graph computes in float32, but for what rounds to a grid; float16 is
+    rounded after each step, as the graph does.
+    """
+    for widens in [False] if node.op in QUANTIZING else [True, False]:
+        fed = _widened(node) if widens else node
+        with tf.init_scope(), tf.device("CPU:0"), contextlib.suppress(tf.errors.OpError):
+            kinds = map(dtypes.as_dtype, input_dtypes(fed))
+            pairs = zip(values, kinds, strict=True)
+            tensors = [tf.constant(v.astype(kind.as_numpy_dtype)) for v, kind in pairs]
+            attributes = [(k, value_of(v)) for k, v in fed.proto.attr.items() if k[0] != "_"]
+            flat, count = tuple(itertools.chain(*attributes)), len(output_dtypes(fed))
+            results = execute.execute(node.op, count, tensors, flat, context.context())
+            return [result.numpy() for result in results]
+    return []
 
 
-def _softmax(x: np.ndarray) -> np.ndarray:
-    powers = np.exp(x - x.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
-
-
-# Moving data keeps the dtype: convolution weights stay as they are stored.
-_MOVES: dict[str, Callable[..., np.ndarray]] = {
-    "Identity": lambda node, x: x,
-    "StopGradient": lambda node, x: x,
-    "Reshape": lambda node, x, shape: x.reshape(shape),
-    "Squeeze": _squeeze,
-    "ExpandDims": lambda node, x, axis: np.expand_dims(x, int(axis)),
-    "Transpose": lambda node, x, order: np.transpose(x, order),
-    "Slice": _slice,
-    "StridedSlice": lambda node, x, *bounds: x[taken(node, *bounds)],
-}
-_EVALUATORS: dict[str, Callable[..., np.ndarray]] = {
-    **_MOVES,
-    **dict.fromkeys(QUANTIZING, evaluate),
-    "Cast": _cast,
-    "Pack": lambda node, *values: np.stack(values, node.attr["axis"].i),
-    "ConcatV2": lambda node, *values: np.concatenate(values[:-1], int(values[-1])),
-    "Add": _arithmetic(np.add),
-    "AddV2": _arithmetic(np.add),
-    "Sub": _arithmetic(np.subtract),
-    "Mul": _arithmetic(np.multiply),
-    "RealDiv": _arithmetic(np.divide),
-    "Maximum": _arithmetic(np.maximum),
-    "Minimum": _arithmetic(np.minimum),
-    "Neg": _arithmetic(np.negative),
-    "Abs": _arithmetic(np.abs),
-    "Exp": _arithmetic(np.exp),
-    "Sqrt": _arithmetic(np.sqrt),
-    "Square": _arithmetic(np.square),
-    "Rsqrt": _arithmetic(lambda x: 1.0 / np.sqrt(x)),
-    "Reciprocal": _arithmetic(lambda x: 1.0 / x),
-    "Relu": _arithmetic(lambda x: np.maximum(x, 0.0)),
-    "Sigmoid": _arithmetic(lambda x: 1.0 / (1.0 + np.exp(-x))),
-    "Tanh": _arithmetic(np.tanh),
-    "Softplus": _arithmetic(lambda x: np.logaddexp(x, 0.0)),
-    "Softmax": _arithmetic(_softmax),
-    "Log": _arithmetic(np.log),
-    "Sum": _reduce(np.sum),
-    "Mean": _reduce(np.mean),
-    "Max": _reduce(np.max),
-    "Min": _reduce(np.min),
-    "Prod": _reduce(np.prod),
-    "GatherV2": _gather,
-    "SelectV2": lambda node, *values: np.where(*values),
-    "Fill": lambda node, shape, x: np.full(shape, x),
-    "XlaDynamicUpdateSlice": _update_slice,
-    "Less": lambda node, x, y: np.less(x, y),
-    "NotEqual": lambda node, x, y: np.not_equal(x, y),
-}
+def _widened(node: Node) -> Node:
+    """The same op in float64, as far as it has that."""
+    proto = node.to_proto()
+    for attr in definition(node.op).attr:
+        allowed = attr.allowed_values.list.type or (types_pb2.DT_DOUBLE,)
+        if node.attr[attr.name].type == types_pb2.DT_FLOAT and types_pb2.DT_DOUBLE in allowed:
+            proto.attr[attr.name].type = types_pb2.DT_DOUBLE
+    return Node.from_proto(proto)
 
 
 class Constants:
@@ -208,7 +120,7 @@ class Constants:
         self._outer = outer or {}
         self._variables = variables
         self._constant: dict[str, bool] = {}
-        self._values: dict[str, np.ndarray] = {}
+        self._values: dict[str, Sequence[np.ndarray]] = {}  # of the outputs of a node
         self._read_values: dict[str, np.ndarray] = {}
         self._read_tensors: dict[str, object] = {}
         self._read_only: dict[str, bool] = {}
@@ -277,8 +189,8 @@ class Constants:
         return self._read(resource) if known else None
 
     def is_constant(self, ref: Ref) -> bool:
-        """Whether `value` would succeed; reads no variable."""
-        if ref.port or ref.node not in self._view:
+        """Whether `value` would succeed, unless TensorFlow raises; reads no variable."""
+        if ref.node not in self._view:
             return False
         name = ref.node
         if name not in self._constant:
@@ -286,25 +198,34 @@ class Constants:
         return self._constant[name]
 
     def value(self, ref: Ref) -> np.ndarray | None:
-        """The value as a read-only array, or None where it is not constant."""
+        """The value as a read-only array; None where it is not constant, or an op that makes it
+        raises, which it does in each call, too."""
         if not self.is_constant(ref):
             return None
         name = ref.node
         if name not in self._values:
-            node = self._view.node(name)
-            if node.op == "Const":
-                value = array(node.attr["value"].tensor)
-            elif node.op == "ReadVariableOp":
-                value = self._read(self._resource(node))
-            elif node.op == "ResourceGather":
-                value = _gather(node, self._read(self._resource(node)), self.value(node.inputs[1]))
-            elif node.op == "Placeholder":
-                constants, source = self._outer[name]
-                value = constants.value(source)
-            else:
-                value = _EVALUATORS[node.op](node, *(self.value(source) for source in node.inputs))
-            self._values[name] = np.asarray(value)
-        return self._values[name]
+            self._values[name] = self._outputs(self._view.node(name))
+            self._constant[name] = bool(self._values[name])
+        return self._values[name][ref.port] if self._constant[name] else None
+
+    def _outputs(self, node: Node) -> Sequence[np.ndarray]:
+        """The values of a constant node's outputs; nothing where TensorFlow raises."""
+        if node.op == "Const":
+            return [array(node.attr["value"].tensor)]
+        if node.op == "ReadVariableOp":
+            return [self._read(self._resource(node))]
+        if node.op == "Placeholder":
+            constants, source = self._outer[node.name]
+            return [constants.value(source)]
+        if node.op == "ResourceGather":
+            params, indices = self._read(self._resource(node)), self.value(node.inputs[1])
+            fits = ((0 <= indices) & (indices < len(params))).all()
+            return [params[indices]] if fits else []
+        values = list(map(self.value, node.inputs))
+        if any(value is None for value in values):
+            return []
+        arrays = map(self.value, moved(node)) if node.op in MOVES else ()
+        return (arrays and move(node, [*arrays], self.value)) or _evaluate(node, values)
 
     def scalar(self, ref: Ref) -> float | None:
         """The value as a float where it is constant and has one element."""
@@ -337,7 +258,7 @@ class Constants:
             return constants._may_be_scalar(constants._view.node(source.node))
         if node.op == "ResourceGather":
             return False
-        sources = node.inputs[:1] if node.op in _MOVES else node.inputs
+        sources = moved(node) if node.op in MOVES else node.inputs
         return all(self._may_be_scalar(self._view.node(ref.node)) for ref in sources)
 
     def _resource(self, node: Node) -> str | None:
@@ -356,10 +277,11 @@ class Constants:
         if node.op == "Placeholder" and node.name in self._outer:
             constants, source = self._outer[node.name]
             return constants.is_constant(source)
-        if node.attr["batch_dims"].i or _jumps(node):  # A gather of each sample has the first.
+        if node.payload is not None:
             return False
         if node.op == "ResourceGather":
-            return self.reads_constant(node) and self.is_constant(node.inputs[1])
-        return (
-            node.op in _EVALUATORS and bool(node.inputs) and all(map(self.is_constant, node.inputs))
-        )
+            is_plain = not node.attr["batch_dims"].i
+            return is_plain and self.reads_constant(node) and self.is_constant(node.inputs[1])
+        if node.op not in MOVES and (node.op not in _FUNCTIONS or _jumps(node)):
+            return False
+        return bool(node.inputs) and all(map(self.is_constant, node.inputs))

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .nodes import attribute_types, defaults, definition, unusual, value_of
+from .nodes import unusual
+from .types import attribute_types, defaults, definition, value_of
 from .view import Node, Ref
 
 _COMMUTATIVE = frozenset({"Add", "AddV2", "Mul", "Maximum", "Minimum", "SquaredDifference"})

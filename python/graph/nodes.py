@@ -7,47 +7,16 @@ import numpy as np
 from tensorflow.core.framework import (
     attr_value_pb2,
     node_def_pb2,
-    op_def_pb2,
     tensor_pb2,
     types_pb2,
 )
 
-from ..tensorflow_private import dtypes, op_def_registry, tensor_shape, tensor_util
+from ..tensorflow_private import dtypes, tensor_shape, tensor_util
 from .shapes import Shapes
-from .types import dtype
+from .types import attribute_types, definition, dtype, value_of
 from .view import GraphView, Node, Ref
 
 FLOAT32, INT32, UINT8 = types_pb2.DT_FLOAT, types_pb2.DT_INT32, types_pb2.DT_UINT8
-
-
-@functools.cache
-def definition(op: str) -> op_def_pb2.OpDef:
-    """What is registered of an op: its inputs, attributes, types and defaults.
-
-    Raises:
-      ValueError: it is not registered.
-    """
-    found = op_def_registry.get(op)
-    if found is None:
-        raise ValueError(f"there is no op {op!r}")
-    return found
-
-
-@functools.cache
-def attribute_types(op: str) -> Mapping[str, str]:
-    """name -> "int", "list(int)", "type", ... of each attribute."""
-    return {attr.name: attr.type for attr in definition(op).attr}
-
-
-@functools.cache
-def defaults(op: str) -> Mapping[str, object]:
-    """name -> value of each attribute that has a default, but for data types: an eager call has to
-    name those that its inputs do not tell."""
-    return {
-        attr.name: value_of(attr.default_value)
-        for attr in definition(op).attr
-        if attr.HasField("default_value") and attr.type != "type"
-    }
 
 
 # What says nothing about the numbers of a result: hints, checks, and what training alone asks.
@@ -240,16 +209,3 @@ def _plain(kind: str, value):
     if kind == "func":
         return attr_value_pb2.NameAttrList(name=value)
     return {"int": int, "float": float, "bool": bool}[kind](value)
-
-
-def value_of(attribute: attr_value_pb2.AttrValue):
-    """The Python value of a number, text, data type or list of these; other kinds as they are."""
-    kind = attribute.WhichOneof("value")
-    if kind == "list":
-        fields = attribute.list.ListFields()
-        return [_decoded(item) for item in fields[0][1]] if fields else []
-    return None if kind is None else _decoded(getattr(attribute, kind))
-
-
-def _decoded(value):
-    return value.decode() if isinstance(value, bytes) else value

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from .view import Node, Ref
 
@@ -48,24 +47,6 @@ def grid(node: Node, value: Callable[[Ref], np.ndarray | None]) -> Grid | str:
     if node.op in _FAKE:
         return _of_fake(node, value)
     return _of_both_ways(node, value)
-
-
-def evaluate(node: Node, *values: np.ndarray) -> np.ndarray:
-    """What TensorFlow makes of constant inputs."""
-    names = node.proto.attr
-    kinds = {"b": bool, "f": float, "i": int, "s": lambda text: text.decode()}
-    fields = {key: names[key].WhichOneof("value") for key in names if not key.startswith("_")}
-    given = {k: kinds[f](getattr(names[k], f)) for k, f in fields.items() if f in kinds}
-    with tf.init_scope():
-        tensors = [tf.constant(v, tf.int32 if v.dtype.kind == "i" else tf.float32) for v in values]
-        return getattr(tf.raw_ops, node.op)(**_named(node.op, tensors), **given).numpy()
-
-
-def _named(op: str, tensors: list) -> dict:
-    """The inputs of one of the ops by their names."""
-    if op in _BOTH_WAYS:
-        return dict(zip(("input", "input_min", "input_max", "num_bits"), tensors, strict=False))
-    return dict(zip(("inputs", "min", "max"), tensors, strict=False))
 
 
 def _of_fake(node: Node, value) -> Grid | str:

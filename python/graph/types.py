@@ -1,12 +1,56 @@
-"""Data types of a graph's tensors, from the definitions of their ops."""
+"""What the definitions of ops say: their attributes and defaults, and data types of tensors."""
 
 import functools
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from tensorflow.core.framework import types_pb2
+from tensorflow.core.framework import attr_value_pb2, op_def_pb2, types_pb2
 
 from ..tensorflow_private import dtypes, op_def_registry
 from .view import GraphView, Node, Ref
+
+
+@functools.cache
+def definition(op: str) -> op_def_pb2.OpDef:
+    """What is registered of an op: its inputs, attributes, types and defaults.
+
+    Raises:
+      ValueError: it is not registered.
+    """
+    found = op_def_registry.get(op)
+    if found is None:
+        raise ValueError(f"there is no op {op!r}")
+    return found
+
+
+@functools.cache
+def attribute_types(op: str) -> Mapping[str, str]:
+    """name -> "int", "list(int)", "type", ... of each attribute."""
+    return {attr.name: attr.type for attr in definition(op).attr}
+
+
+@functools.cache
+def defaults(op: str) -> Mapping[str, object]:
+    """name -> value of each attribute that has a default, but for data types: an eager call has to
+    name those that its inputs do not tell."""
+    return {
+        attr.name: value_of(attr.default_value)
+        for attr in definition(op).attr
+        if attr.HasField("default_value") and attr.type != "type"
+    }
+
+
+def value_of(attribute: attr_value_pb2.AttrValue):
+    """The Python value of a number, text, data type or list of these; other kinds as they are."""
+    kind = attribute.WhichOneof("value")
+    if kind == "list":
+        fields = attribute.list.ListFields()
+        return [_decoded(item) for item in fields[0][1]] if fields else []
+    return None if kind is None else _decoded(getattr(attribute, kind))
+
+
+def _decoded(value):
+    return value.decode() if isinstance(value, bytes) else value
 
 
 class _Argument(NamedTuple):

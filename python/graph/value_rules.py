@@ -1,7 +1,7 @@
-"""op -> rule for the elements of a small integer tensor, one row each.
+"""The elements of small integer tensors, as object arrays of sizes.
 
-A rule gets the node, the `Shapes` so far, and the values of the node's inputs (object
-arrays of sizes) and returns an object array of sizes, or None when it knows nothing.
+What moves elements moves sizes alike (moves.py); others have a rule, one row each, which gets the
+node and the values of its inputs and returns its own, or None where it knows nothing.
 """
 
 import math
@@ -9,7 +9,8 @@ import math
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
-from .constants import array, taken
+from .constants import array
+from .moves import MOVES, move, moved
 from .symbolic import floordiv, mod
 from .view import Node
 
@@ -24,6 +25,10 @@ def infer(node: Node, shapes):
     if node.op == "Shape" and node.attr["out_type"].type in (0, *_INTEGER):
         shape = shapes.shape(node.inputs[0])
         return None if shape is None else _objects(list(shape))
+    if node.op in MOVES:
+        arrays = [shapes.value(ref) for ref in moved(node)]
+        known = arrays and all(array is not None for array in arrays)
+        return (move(node, arrays, shapes.value) or [None])[0] if known else None
     rule = _RULES.get(node.op)
     if rule is None:
         return None
@@ -43,15 +48,6 @@ def _const(node: Node):
         return None
     size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
     return array(tensor).astype(object) if size <= _MAX_ELEMENTS else None
-
-
-def _strided_slice(node: Node, src, begin, end, strides):
-    index = taken(node, begin, end, strides)
-    for one in index:
-        bounds = (one.start, one.stop, one.step) if isinstance(one, slice) else (one,)
-        if not all(bound in (None, Ellipsis) or isinstance(bound, int) for bound in bounds):
-            return None
-    return np.array(src[index], dtype=object)
 
 
 def _elementwise(function):
@@ -92,13 +88,6 @@ def _prod(node: Node, x, axes):
     return _objects(result)
 
 
-def _gather(node: Node, x, indices, axis):
-    """Elements of a vector."""
-    if x.ndim != 1 or not all(isinstance(i, int) and i < len(x) for i in indices.flat):
-        return None
-    return np.array(x[indices.astype(np.int64)], dtype=object)
-
-
 def _cast(node: Node, x):
     return x if node.attr["DstT"].type in _EXACT else None
 
@@ -111,27 +100,8 @@ def _range(node: Node, start, limit, delta):
     return _objects(list(numbers)) if len(numbers) <= _MAX_ELEMENTS else None
 
 
-def _by_numbers(function):
-    """A rule whose last input has to be all numbers."""
-
-    def rule(node: Node, *values):
-        *moved, last = values
-        if not all(isinstance(size, int) for size in last.flat):
-            return None
-        return function(*moved, [int(size) for size in last.flat])
-
-    return rule
-
-
 _RULES = {
-    "Identity": lambda node, x: x,
     "Cast": _cast,
-    "Pack": lambda node, *parts: np.stack(parts, axis=node.attr["axis"].i),
-    "ConcatV2": _by_numbers(lambda *parts: np.concatenate(parts[:-1], axis=parts[-1][0])),
-    "StridedSlice": _strided_slice,
-    "Reshape": _by_numbers(lambda x, shape: x.reshape(shape)),
-    "Squeeze": lambda node, x: np.squeeze(x, tuple(node.attr["squeeze_dims"].list.i) or None),
-    "ExpandDims": _by_numbers(lambda x, axis: np.expand_dims(x, axis[0])),
     "AddV2": _elementwise(lambda a, b: a + b),
     "Add": _elementwise(lambda a, b: a + b),
     "Sub": _elementwise(lambda a, b: a - b),
@@ -140,7 +110,6 @@ _RULES = {
     "Minimum": _elementwise(_one_of(min)),
     "Prod": _prod,
     "Range": _range,
-    "GatherV2": _gather,
     "FloorMod": _elementwise(_by_number(mod)),
     "FloorDiv": _elementwise(_by_number(floordiv)),
 }

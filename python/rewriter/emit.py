@@ -62,12 +62,10 @@ def _store_folded(body: Body, bundle: Bundle) -> None:
             continue
         if (size := 4 * math.prod(shape)) > left:
             continue
-        try:
-            value = np.asarray(body.constants.value(node.ref), np.float32)
-        except IndexError:  # Each call raises, as that of the original does.
+        if (value := body.constants.value(node.ref)) is None:  # It raises, and does in each call.
             continue
         left -= size
-        body.view.replace(bundle.add_tensor(node.name, value))
+        body.view.replace(bundle.add_tensor(node.name, np.asarray(value, np.float32)))
         body.view.remove_dead([ref.node for ref in node.inputs])
 
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ....graph import Body, GraphView, Node, Ref
+from ....graph import Body, GraphView, Node, Ref, moved
 from ....ops.records import BLOCK, FINITE, Conv, Step
 from ...context import Context
 from ...followers import Followers
@@ -237,7 +237,7 @@ def _groups(body: Body) -> list[_Group]:
 
 def _join(node: Node, body: Body, group_of: dict[str, _Group]) -> None:
     """Adds a routing node to the groups of all that it reads, which become one."""
-    refs = routing.values(node)
+    refs = moved(node)
     groups = [group_of.get(ref.node) for ref in refs]
     if not groups or not all(g and ref in g.arrays for g, ref in zip(groups, refs, strict=True)):
         return

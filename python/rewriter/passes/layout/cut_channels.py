@@ -1,10 +1,9 @@
 """Writes a split of pictures as one slice a part, each of which may then be blocked or not."""
 
-from ....graph import Body, Node, Ref, is_float32
+from ....graph import Body, Node, Ref, is_float32, moved
 from ....ops.records import Convolution
 from ...context import Context
 from ...followers import Followers
-from ...patterns.movement import routing
 
 _OPS = ("Split", "SplitV")
 
@@ -22,7 +21,7 @@ def cut_channels(body: Body, context: Context) -> None:
 
 def _cut(node: Node, body: Body) -> bool:
     view, shapes = body.view, body.shapes
-    (src,) = routing.values(node)[:1]
+    (src,) = moved(node)[:1]
     whole, count = shapes.shape(src), node.attr["num_split"].i
     parts = [shapes.shape(Ref(node.name, port)) for port in range(count)]
     if whole is None or len(whole) != 4 or shapes.channels(src) is None or None in parts:
