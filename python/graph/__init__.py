@@ -4,7 +4,20 @@ from .body import Body, Module, Place, Sizes, called, first_argument
 from .constants import LOOPS, Constants, Variable
 from .formats import Format, read, written
 from .functions import Flat, called_functions, flatten, handed_on, restore_library, unflatten
-from .match import Any, Axes, Match, OneOf, Op, Reshaped, Scalar, Scope, match, sizes_of
+from .match import (
+    Any,
+    Axes,
+    Given,
+    Match,
+    OneOf,
+    Op,
+    Pattern,
+    Reshaped,
+    Scalar,
+    Scope,
+    match,
+    sizes_of,
+)
 from .moves import MOVES, move, moved, slices
 from .nodes import (
     FLOAT32,

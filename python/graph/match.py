@@ -10,6 +10,7 @@ as they are without attributes: what has others is another formula. A pattern is
 `ways`, so that a file of patterns may have kinds of its own.
 """
 
+import copy
 import operator
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -66,13 +67,15 @@ class Pattern:
 
 
 class Any(Pattern):
-    """A tensor bound to `name`, or an attribute or size; see above of the default."""
+    """Any tensor, bound to `name` if it has one, or an attribute or size; see above of defaults."""
 
-    def __init__(self, name: str, default: float | None = None):
+    def __init__(self, name: str | None = None, default: float | None = None):
         self.name, self.default = name, default
 
     def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
-        if self.name not in found.values and found.refs.get(self.name, ref) == ref:
+        if self.name is None:
+            yield found
+        elif self.name not in found.values and found.refs.get(self.name, ref) == ref:
             yield found._replace(refs=found.refs | {self.name: ref})
 
 
@@ -173,13 +176,15 @@ def sizes_of(x: Pattern, rank: int) -> list[Sized]:
 class Op(Pattern):
     """Output 0 of a node of one of the ops "A|B", with its data inputs matched by `args`.
 
+    `Op(..)[1]` is output 1.
+
     Raises:
         ValueError: there is no such op, or it has other inputs or no such attribute.
     """
 
     def __init__(self, ops: str, *args, **attributes):
         self.ops, self.args = frozenset(ops.split("|")), tuple(map(pattern_of, args))
-        self.attributes = attributes
+        self.attributes, self.port = attributes, 0
         for op in self.ops:
             inputs = definition(op).input_arg
             if len(inputs) != len(args) and not any(one.number_attr for one in inputs):
@@ -187,8 +192,13 @@ class Op(Pattern):
             if unknown := attributes.keys() - attribute_types(op).keys():
                 raise ValueError(f"{op} has no attribute {min(unknown)!r}")
 
+    def __getitem__(self, port: int) -> "Op":
+        output = copy.copy(self)
+        output.port = port
+        return output
+
     def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
-        if not scope.makes(self.ops, ref):
+        if ref.port != self.port or not scope.makes(self.ops, ref):
             return
         node, here = scope.view.node(ref.node), None
         orders = [self.args, self.args[::-1]][: 1 + (node.op in _COMMUTATIVE)]
@@ -239,6 +249,18 @@ class OneOf(Pattern):
                 found = None if self.absent in found.refs else found.bind(self.absent, None)
             if found and scope.may_be(pattern, ref):
                 yield from scope.ways(pattern, ref, found)
+
+
+class Given(Pattern):
+    """A pattern that says what a parameter is: `Given(tanh, f="tanh")`."""
+
+    def __init__(self, pattern: Pattern, **values):
+        self.pattern, self.values, self.ops = pattern, values, pattern.ops
+
+    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+        for name, value in self.values.items():
+            found = found and found.bind(name, value)
+        yield from scope.ways(self.pattern, ref, found) if found else ()
 
 
 def pattern_of(value):
@@ -323,8 +345,8 @@ class Scope:
         return any(all(map(self.may_be, order, inputs)) for order in (args, args[::-1]))
 
     def makes(self, ops: frozenset[str], ref: Ref) -> bool:
-        """Whether `ref` is output 0 of a node of one of the ops."""
-        return not ref.port and ref.node in self.view and self.view.node(ref.node).op in ops
+        """Whether `ref` is an output of a node of one of the ops."""
+        return ref.node in self.view and self.view.node(ref.node).op in ops
 
     def ways_of_all(self, patterns, refs, found: Match) -> Iterator[Match]:
         """The same of as many patterns as tensors."""

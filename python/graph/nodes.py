@@ -45,7 +45,7 @@ def unusual(node: Node, named: Iterable[str] = (), **wanted) -> str | None:
         named: attributes at which the pattern looks itself.
         wanted: the values of others; those that are left have their defaults.
     """
-    for name, default in _settings(node.op).items():
+    for name, default in (dict.fromkeys(wanted) | _settings(node.op)).items():
         value = value_of(node.attr[name]) if name in node.attr else default
         if name not in named and value != wanted.get(name, default):
             return f"{name}={value}"

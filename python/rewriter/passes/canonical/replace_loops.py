@@ -5,13 +5,21 @@ from __future__ import annotations
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, dtype, dtype_name, is_float32
+from ....graph import Any, Body, Node, OneOf, Op, Ref, dtype, dtype_name, is_float32
 from ...context import Context
 from ...patterns.products import recurrent
 from ...patterns.products.recurrent import Recurrence
+from ...patterns.products.recurrent_step import Step
 from ...report import Converted
 
 _READERS = frozenset({"ReadVariableOp", "VariableShape", "Identity", *recurrent.ROOTS})
+_STEPS = Any("steps")
+# The number of steps; that of dynamic_rnn ends with the longest row, Keras's is a maximum of one.
+_LIMIT = OneOf(
+    Op("Minimum", _STEPS, Op("Maximum", 1.0, OneOf(Op("Max", Any("lengths"), 0), Any("most")))),
+    Op("Max", _STEPS, Any()),
+    _STEPS,
+)
 
 
 def replace_loops(body: Body, context: Context) -> None:
@@ -41,39 +49,34 @@ class _Loop:
 
     def replace(self) -> str | None:
         """Edits the graph; or returns why it must not, and leaves it as it was."""
-        r = self.found
-        source = self._listed(r.source)
+        r, roles, read = self.found, self.found.roles, self.node.inputs
+        source, mask = (self._listed(roles.get(name)) for name in ("source", "mask"))
         if source is None:
             return "its inputs do not come from one tensor"
         if not is_float32(self.view, source):
             kind = dtype_name(dtype(self.view, source))
             return f"dtype {kind}, only float32 is implemented"
-        if r.row_lengths is not None and not self._is_of(self.node.inputs[r.row_lengths], tf.int32):
+        if "row_lengths" in roles and not self._is_of(read[roles["row_lengths"]], tf.int32):
             return "the lengths of its rows are not int32"
-        if not all(self._is_zero(i) for i in r.starts):
-            return "it does not begin at the first step"
-        if not all(self._is_length_of(self.node.inputs[i], source) for i in r.limits):
+        steps = (self.body.shapes.shape(source) or ("not known",))[0]
+        ends = [self._is_number(read[i], steps) for i in r.limits]
+        if not all(ends) or any(length != steps for length in r.lengths):
             return "it may end before its inputs do"
-        known = self.body.shapes.shape(source)
-        if r.lengths and (not known or any(length != known[0] for length in r.lengths)):
-            return "it may end before its inputs do"
-        mask = None if r.mask is None else self._listed(r.mask)
-        if r.mask is not None and mask is None:
+        if "mask" in roles and mask is None:
             return "its mask does not come from one tensor"
         if mask is not None and not self._is_of(mask, tf.bool):
             return "its mask is not bool"
-        for position in (r.before, r.zeros):
-            if position is not None and not self._is_zero(position):
-                return "the output before its first step is not zero"
-        used = {ref.port for ref in self._outputs_in_use()}
-        if not used <= {r.outputs, *r.states}:
+        if not all(self._is_zero(read[i]) for i in r.zeros):
+            return "its first step, or the output before that, is not zero"
+        results = [Ref(self.node.name, i) for i in range(len(read))]
+        used = {ref.port for ref in results if self.view.use_count(ref)}
+        if not used <= {roles["outputs"], *r.states}:
             return "something else that it carries is used"
-        stacks = [n for n, _ in self.view.consumers(Ref(self.node.name, r.outputs))]
+        stacks = [n for n, _ in self.view.consumers(results[roles["outputs"]])]
         if any(n.op != "TensorListStack" for n in stacks):
             return "its outputs are read as a list"
-        for position in (r.kernel, r.recurrent_kernel, *r.bias):
-            if self._is_assigned(self.node.inputs[position]):
-                return "its weights are assigned in the same function"
+        if any(self._is_assigned(read[i]) for i in (roles["W"], roles["U"], *r.bias)):
+            return "its weights are assigned in the same function"
         self._write(source, mask, stacks)
         return None
 
@@ -82,77 +85,45 @@ class _Loop:
     def _strip(self, ref: Ref) -> Ref:
         return self.view.origin(ref, ("Identity",))
 
-    def _listed(self, position: int) -> Ref | None:
+    def _listed(self, position: int | None) -> Ref | None:
         """The tensor whose rows a list has."""
+        if position is None:
+            return None
         node = self.view.producer(self._strip(self.node.inputs[position]))
         return node.inputs[0] if node.op == "TensorListFromTensor" else None
 
     def _is_of(self, ref: Ref, kind: tf.DType) -> bool:
         return dtype(self.view, ref) == kind.as_datatype_enum
 
-    def _is_zero(self, position: int) -> bool:
-        node = self.view.producer(self._strip(self.node.inputs[position]))
+    def _is_zero(self, ref: Ref) -> bool:
+        node = self.view.producer(self._strip(ref))
         if node.op == "ZerosLike":
             return True
-        ref = node.inputs[1] if node.op == "Fill" else node.ref
-        value = self.body.constants.value(ref)
+        value = self.body.constants.value(node.inputs[1] if node.op == "Fill" else node.ref)
         return value is not None and not value.any()
 
-    def _is_length_of(self, limit: Ref, source: Ref) -> bool:
-        node = self.view.producer(self._strip(limit))
-        if node.op == "Minimum":  # dynamic_rnn's: min(steps, max(1, steps or the longest row))
-            steps, most = node.inputs
-            return self._is_length_of(steps, source) and self._is_at_least_rows(most, source)
-        if node.op == "StridedSlice":
-            shape = self.view.producer(self._strip(node.inputs[0]))
-            ends = [self.body.constants.value(ref) for ref in node.inputs[1:3]]
-            return (
-                shape.op == "Shape"
-                and self._same(shape.inputs[0], source)
-                and all(end is not None and end.tolist() == [i] for i, end in enumerate(ends))
-                and node.attr["shrink_axis_mask"].i == 1
-            )
-        if node.op == "Max":  # Keras's, of one number
-            limit = node.inputs[0]
-        value = self.body.constants.value(limit)
-        known = self.body.shapes.shape(source)
-        return value is not None and value.size == 1 and bool(known) and known[0] == value.item()
+    def _is_number(self, limit: Ref, steps) -> bool:
+        """Whether it is the number of steps."""
 
-    def _is_at_least_rows(self, ref: Ref, source: Ref) -> bool:
-        """Whether no row counts steps from `ref` on, max(1, ..)."""
-        node = self.view.producer(self._strip(ref))
-        if node.op != "Maximum":
-            return False
-        one = self.body.constants.value(node.inputs[0])
-        if one is None or one.size != 1 or one.item() != 1:
-            return False
-        if self.found.row_lengths is None:
-            return self._is_length_of(node.inputs[1], source)
-        longest = self.view.producer(self._strip(node.inputs[1]))
-        lengths = self.node.inputs[self.found.row_lengths]
-        if longest.op != "Max" or self._strip(longest.inputs[0]) != self._strip(lengths):
-            return False
-        axes = self.body.constants.value(longest.inputs[1])
-        return axes is not None and axes.tolist() == [0]
+        def equals(ref: Ref) -> bool:
+            number = self.body.shapes.value(ref)
+            return number is not None and number.size == 1 and number.item() == steps
 
-    def _same(self, a: Ref, b: Ref) -> bool:
-        """Whether two tensors have the same size of their first dimension."""
-        return self._unreversed(a) == self._unreversed(b)
+        scope, lengths = Step(self.body), self.found.roles.get("row_lengths")
+        lengths = None if lengths is None else scope.seen(self.node.inputs[lengths])
+        return any(
+            equals(refs["steps"])
+            and equals(refs.get("most", refs["steps"]))
+            and refs.get("lengths", lengths) == lengths
+            for refs in (found.refs for found in scope.ways(_LIMIT, limit))
+        )
 
     def _unreversed(self, ref: Ref) -> Ref:
         """What `ref` is, from the last step to the first; or itself."""
         ref = self._strip(ref)
         node = self.view.producer(ref)
-        if node.op != "ReverseV2":
-            return ref
-        axis = self.body.constants.value(node.inputs[1])
-        is_steps = axis is not None and axis.tolist() == [0]
+        is_steps = node.op == "ReverseV2" and self.body.constants.scalar(node.inputs[1]) == 0
         return self._strip(node.inputs[0]) if is_steps else ref
-
-    def _outputs_in_use(self) -> list[Ref]:
-        name = self.node.name
-        read = [ref for n in self.view for ref in n.inputs if ref.node == name]
-        return read + [ref for ref in self.view.fetches if ref.node == name]
 
     def _is_assigned(self, ref: Ref) -> bool:
         if self.view.producer(ref).op != "Placeholder":
@@ -167,8 +138,7 @@ class _Loop:
         node = self.view.producer(self._strip(ref))
         if node.op != "Transpose":
             return None
-        order = self.body.constants.value(node.inputs[1])
-        return node.inputs[0] if order is not None and order.tolist() == [1, 0, 2] else None
+        return node.inputs[0] if self.body.shapes.numbers(node.inputs[1]) == [1, 0, 2] else None
 
     # Writing.
 
@@ -180,9 +150,8 @@ class _Loop:
             and producer.attr["dtype"].type == types_pb2.DT_RESOURCE
             or producer.op == "VarHandleOp"
         )
-        if not is_handle:
-            return ref
-        return self.write.add(suffix, "ReadVariableOp", ref, dtype=tf.float32)
+        read = {"dtype": tf.float32}
+        return self.write.add(suffix, "ReadVariableOp", ref, **read) if is_handle else ref
 
     def _bias(self) -> Ref:
         """The bias as one tensor, of two rows where the loop has each by itself."""
@@ -198,7 +167,8 @@ class _Loop:
         return self.write.add("bias", "Pack", values)
 
     def _write(self, source: Ref, mask: Ref | None, stacks: list[Node]) -> None:
-        r, node = self.found, self.node
+        r, node, roles = self.found, self.node, self.found.roles
+        sequences = r.attributes["return_sequences"]
         backwards = self._unreversed(source) != self._strip(source)
         if mask is not None:
             backwards = backwards and self._unreversed(mask) != self._strip(mask)
@@ -210,15 +180,12 @@ class _Loop:
         batch_major = (
             plain is not None
             and (mask is None or plain_mask is not None)
-            and (not r.sequences or all(self._swaps(n.ref) is not None for n in swaps))
-            and not (r.sequences and any(self.view.is_fetched(s.ref) for s in stacks))
+            and (not sequences or all(self._swaps(n.ref) is not None for n in swaps))
+            and not (sequences and any(self.view.is_fetched(s.ref) for s in stacks))
         )
         if batch_major:
             source, mask = plain, plain_mask
-        kernels = [
-            self._value(r.kernel, "kernel"),
-            self._value(r.recurrent_kernel, "recurrent_kernel"),
-        ]
+        kernels = [self._value(roles["W"], "kernel"), self._value(roles["U"], "recurrent_kernel")]
         constants = self.body.constants
         constant = not constants.live and all(map(constants.is_constant, kernels))
         masks = [] if mask is None else [self.write.add("mask", "Squeeze", mask, squeeze_dims=[2])]
@@ -230,16 +197,11 @@ class _Loop:
             [self._bias()] if r.bias else [],
             [node.inputs[i] for i in r.states],
             masks,
-            [] if r.row_lengths is None else [node.inputs[r.row_lengths]],
+            [node.inputs[roles["row_lengths"]]] if "row_lengths" in roles else [],
             [],
-            cell=r.cell,
-            activation=r.activation,
-            recurrent_activation=r.recurrent_activation,
-            reset_after=r.reset_after,
+            **r.attributes,
             go_backwards=backwards,
             restore_order=False,
-            return_sequences=r.sequences,
-            zero_output_for_mask=r.zero_output_for_mask,
             time_major=not batch_major,
             training=False,
             algorithm=self.algorithm,
@@ -249,10 +211,10 @@ class _Loop:
         for port, state in enumerate(r.states, 1):
             self.view.replace_uses(Ref(node.name, state), Ref(ref.node, port))
         dst = ref
-        if not r.sequences:
+        if not sequences:
             dst = self.write.add("step", "ExpandDims", ref, 0)  # of a list of one
         for stack in stacks:
-            if r.sequences and batch_major:
+            if sequences and batch_major:
                 for swap, _ in self.view.consumers(stack.ref):
                     self.view.replace_uses(swap.ref, dst)
             else:

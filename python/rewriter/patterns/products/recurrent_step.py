@@ -1,14 +1,11 @@
-"""A function of a loop as the matcher sees it, and the kinds of patterns that cells are made of."""
+"""A function of a loop as the matcher sees it, and what all cells are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from ....graph import Body, Match, Node, Op, Ref, Scalar, Scope, unusual
+from ....graph import Body, Given, Match, Node, OneOf, Op, Pattern, Ref, Scope
 from ..movement import slices
-
-_ACTIVATIONS = {"Tanh": "tanh", "Relu": "relu", "Sigmoid": "sigmoid"}
 
 
 class Step(Scope):
@@ -24,34 +21,64 @@ class Step(Scope):
         self.arguments, self.results, self.units = body.inputs, body.view.fetches, units
 
     def seen(self, ref: Ref) -> Ref:
-        position = self.variable(ref)
-        return self.strip(ref) if position is None else Ref(self.arguments[position])
-
-    def strip(self, ref: Ref) -> Ref:
-        """What an Identity hands on."""
-        return self.view.origin(ref, ("Identity", "StopGradient"))
+        """What an Identity hands on, or a variable holds."""
+        ref = self.view.origin(ref, ("Identity", "StopGradient"))
+        node = self.view.producer(ref)
+        if node.op == "ReadVariableOp" and self.argument(node.inputs[0]) is not None:
+            return self.seen(node.inputs[0])
+        return ref
 
     def producer(self, ref: Ref) -> Node:
-        return self.view.producer(self.strip(ref))
+        return self.view.producer(self.seen(ref))
 
     def argument(self, ref: Ref) -> int | None:
-        """The position of the argument that `ref` is."""
-        ref = self.strip(ref)
+        """The position of the argument whose value `ref` is: a tensor, or what a variable holds."""
+        ref = self.seen(ref)
         return self.arguments.index(ref.node) if ref.node in self.arguments else None
-
-    def variable(self, ref: Ref) -> int | None:
-        """The argument whose value `ref` is: a tensor, or what a variable holds."""
-        node = self.producer(ref)
-        return self.argument(node.inputs[0] if node.op == "ReadVariableOp" else ref)
 
     def constant(self, ref: Ref):
         """The value of a constant that stands in the function itself."""
         node = self.producer(ref)
         return self.constants.value(node.ref) if node.op == "Const" else None
 
-    def columns(self, node: Node, rank: int) -> tuple[int, int | None] | None:
-        """[begin, end) of a slice x[begin:end] of a vector, or x[:, begin:end]."""
-        index = slices.of_strided(node, self.constants, rank)
+
+class Gates(Pattern):
+    """The gates k to last of the n that lie side by side in a vector or the columns of a matrix."""
+
+    ops = frozenset({"Split", "SplitV", "StridedSlice"})
+
+    def __init__(self, k: int, last: int, n: int, source: Pattern, rank: int = 2):
+        self.k, self.last, self.n, self.source, self.rank = k, last, n, source, rank
+
+    def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
+        node = step.view.producer(ref)
+        if node.op == "Split":
+            source, cut = node.inputs[1], (ref.port, ref.port + 1)
+            taken = node.attr["num_split"].i == self.n and self._splits(step, node.inputs[0])
+            wanted = [(self.k, self.last)]
+        else:
+            source, begin = node.inputs[0], self.k * (step.units or 0)
+            cut, taken = self._columns(node, ref.port, step), step.units
+            wanted = [(begin, self.last * (step.units or 0))]
+            wanted += [(begin, None)] if self.last == self.n else []
+        if taken and cut in wanted:
+            yield from step.ways(self.source, source, found)
+
+    def _splits(self, step: Step, axis: Ref) -> bool:
+        """Whether the axis is that of the gates."""
+        return step.constant(axis).item() in (self.rank - 1, -1)
+
+    def _columns(self, node: Node, port: int, step: Step) -> tuple[int, int | None] | None:
+        """[begin, end) of what a SplitV or StridedSlice takes along the last axis."""
+        if node.op == "SplitV":
+            sizes = step.constant(node.inputs[1])
+            if sizes is None or not self._splits(step, node.inputs[2]) or -1 in sizes[:port]:
+                return None
+            begin, size = int(sizes[:port].sum()), int(sizes[port])
+            # The rest is a part of its own, be it empty.
+            is_rest = size == -1 and port == self.n - 1 == len(sizes) - 1
+            return (begin, None if is_rest else begin + size) if is_rest or size >= 0 else None
+        index = slices.of_strided(node, step.constants, self.rank)
         if index is None or not all(map(slices.takes_all, index[:-1])):
             return None
         first, last = index[-1].start or 0, index[-1].stop
@@ -59,128 +86,25 @@ class Step(Scope):
         return (first, last) if ends else None
 
 
-@dataclass(frozen=True)
-class Is:
-    """One tensor."""
-
-    ref: Ref
-
-    def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
-        if step.seen(self.ref) == ref:
-            yield found
+def squeezed(x: Pattern) -> OneOf:
+    """The only row of a tensor."""
+    return OneOf(Op("Squeeze", x), Op("Squeeze", x, squeeze_dims=[0]))
 
 
-@dataclass(frozen=True)
-class Sum:
-    """A sum of two tensors, one of which may be a bias."""
-
-    a: object
-    b: object
-
-    def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
-        yield from Op("Add|AddV2", self.a, self.b).ways(ref, step, found)
-        node = step.view.producer(ref)
-        if node.op == "BiasAdd" and not unusual(node):
-            inputs = [node.inputs[0], self._one_row(node.inputs[1], step)]
-            yield from step.ways_of_all((self.a, self.b), inputs, found)
-
-    @staticmethod
-    def _one_row(ref: Ref, step: Step) -> Ref:
-        """What a bias is the only row of: Keras adds products of one row so. Or itself."""
-        node = step.producer(ref)
-        if node.op != "Squeeze" or list(node.attr["squeeze_dims"].list.i) not in ([], [0]):
-            return ref
-        return node.inputs[0] if step.producer(node.inputs[0]).op == "MatMul" else ref
+def total(a: Pattern, b) -> OneOf:
+    """A sum of two tensors, one of which may be a bias; Keras adds products of one row as such."""
+    is_product = isinstance(b, Op) and b.ops == {"MatMul"}
+    row = OneOf(b, squeezed(b)) if is_product else b
+    return OneOf(Op("Add|AddV2", a, b), Op("BiasAdd", a, row))
 
 
-@dataclass(frozen=True)
-class Activation:
-    """An activation, of one kind for each name, or its source itself: "linear"."""
-
-    name: str
-    source: object
-
-    def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
-        node, hard = step.view.producer(ref), Sum(self.source, Scalar(3.0))
-        kinds = [("hard_sigmoid", Op("RealDiv", Op("Relu6", hard), Scalar(6.0)))]
-        if node.op in _ACTIVATIONS:
-            kinds.insert(0, (_ACTIVATIONS[node.op], Op(node.op, self.source)))
-        for kind, pattern in (*kinds, ("linear", self.source)):
-            if found.values.get(self.name, kind) == kind:
-                bound = found._replace(values=found.values | {self.name: kind})
-                yield from pattern.ways(ref, step, bound)
+def activation(name: str, x: Pattern) -> OneOf:
+    """One of the activations that the op knows, of one kind for each name, or x itself."""
+    kinds = {op.lower(): Op(op, x) for op in ("Tanh", "Relu", "Sigmoid")}
+    kinds["hard_sigmoid"] = Op("Relu6", total(x, 3.0)) / 6.0
+    return OneOf(*(Given(way, **{name: kind}) for kind, way in (kinds | {"linear": x}).items()))
 
 
-@dataclass(frozen=True)
-class Part:
-    """Part k of n of a vector, or of the columns of a matrix, however it is cut."""
-
-    k: int
-    n: int
-    source: object
-    rank: int = 2
-
-    def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
-        node = step.view.producer(ref)
-        if node.op == "Split" and ref.port == self.k and node.attr["num_split"].i == self.n:
-            if step.constant(node.inputs[0]).item() in (self.rank - 1, -1):
-                yield from step.ways(self.source, node.inputs[1], found)
-        elif node.op == "SplitV" and step.units and ref.port == self.k < self.n:
-            sizes, axis = map(step.constant, node.inputs[1:])
-            if (
-                sizes is not None
-                and axis.item() in (self.rank - 1, -1)
-                and self._is_of(sizes, step)
-            ):
-                yield from step.ways(self.source, node.inputs[0], found)
-        else:
-            yield from Gates(self.k, self.k + 1, self.n, self.source, self.rank).ways(
-                ref, step, found
-            )
-
-    def _is_of(self, sizes, step: Step) -> bool:
-        # The rest is a part of its own, be it empty.
-        is_rest = self.k == self.n - 1 == sizes.size - 1 and sizes[self.k] == -1
-        before = (sizes[: self.k] == step.units).all()
-        return before and (sizes[self.k] == step.units or is_rest)
-
-
-@dataclass(frozen=True)
-class Gates:
-    """The columns, in a slice of a matrix, of gates k to last of n."""
-
-    k: int
-    last: int
-    n: int
-    source: object
-    rank: int = 2
-
-    def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
-        node = step.view.producer(ref)
-        if node.op != "StridedSlice" or not step.units:
-            return
-        cut, end = step.columns(node, self.rank), self.last * step.units
-        ends = {end, None} if self.last == self.n else {end}
-        if cut is not None and cut[0] == self.k * step.units and cut[1] in ends:
-            yield from step.ways(self.source, node.inputs[0], found)
-
-
-@dataclass(frozen=True)
-class Row:
+def row(k: int, x: Pattern) -> OneOf:
     """Row k of two."""
-
-    k: int
-    source: object
-
-    def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
-        node = step.view.producer(ref)
-        if node.op == "Unpack" and node.attr["axis"].i == 0 and node.attr["num"].i == 2:
-            if ref.port == self.k:
-                yield from step.ways(self.source, node.inputs[0], found)
-        elif node.op == "Squeeze":
-            split = step.strip(node.inputs[0])
-            node = step.view.producer(split)
-            if node.op != "Split" or node.attr["num_split"].i != 2 or split.port != self.k:
-                return
-            if step.constant(node.inputs[0]).item() == 0:
-                yield from step.ways(self.source, node.inputs[1], found)
+    return OneOf(Op("Unpack", x, num=2)[k], squeezed(Op("Split", 0, x, num_split=2)[k]))

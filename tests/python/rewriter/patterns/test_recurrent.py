@@ -254,7 +254,7 @@ class Leaky(keras.layers.GRUCell):
     [
         (lambda: keras.layers.LSTM(9, activation="selu"), "not one of Keras's"),
         (lambda: keras.layers.GRU(9, activation="elu"), "it has Elu"),
-        (lambda: keras.layers.RNN(Peephole(9)), "its output is not its state"),
+        (lambda: keras.layers.RNN(Peephole(9)), "not one of Keras's"),
         (lambda: keras.layers.RNN(Leaky(9)), "not one of Keras's"),
         (
             lambda: keras.layers.RNN([keras.layers.LSTMCell(3), keras.layers.LSTMCell(9)]),
