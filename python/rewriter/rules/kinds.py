@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...graph import Ref
+from ...graph import Body, Ref
 from .rule import Declined, Match
 
 MOST = float(np.finfo(np.float32).max)  # constants are computed in float64
@@ -68,19 +68,29 @@ class PerChannel:
     """A finite constant that is one number, or one for each channel of x."""
 
     def check(self, match: Match, name: str, value) -> np.ndarray:
-        channels = match.channels()
         if not isinstance(value, Ref):
-            return np.full(channels, value, np.float32)
-        constant = match.body.constants.value(value)
-        if (
-            constant is None
-            or constant.size not in (1, channels)
-            or not np.isfinite(constant).all()
-        ):
+            return np.full(match.channels(), value)
+        constant = per_channel(match.body, value, match.channels())
+        if constant is None:
             raise Declined
-        if constant.shape[-1:] not in ((), (1,), (channels,)):
-            raise Declined
-        return np.broadcast_to(constant.reshape(-1), (channels,))
+        return constant
+
+
+def per_channel(body: Body, ref, channels: int) -> np.ndarray | None:
+    """The finite constant broadcast to float64 [channels], where it varies along channels at most.
+
+    It may have more axes than what it meets, and so would the result: who asks compares their
+    shapes.
+    """
+    shape = body.shapes.shape(ref)
+    if shape is None or any(size != 1 for size in shape[:-1]):
+        return None
+    if shape and shape[-1] not in (1, channels):
+        return None
+    value = body.constants.value(ref)
+    if value is None or not np.isfinite(value).all():
+        return None
+    return np.broadcast_to(value.astype(np.float64).reshape(-1), (channels,))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ....graph import Body, Node, Ref, Writer
 from ....ops.records import Eltwise, Step, binary, eltwise, sum_of
 from ...context import Context
 from ...rules import Found
-from .elementwise.comparison import compared
+from .elementwise.tensor_binary import readings
 
 ROOTS = ("SelectV2", "Select")
 _INVERTED = eltwise("linear", alpha=-1.0, beta=1.0)
@@ -28,12 +28,12 @@ def find(node: Node, body: Body, context: Context) -> Found | None:
         return None
     if not body.view.is_private({compare.name}, within=nodes):
         return None
-    found = compared(compare, body, node.name)
+    found = list(readings(compare, body, node.name))
     numbers = [body.constants.scalar(ref) for ref in values]
     tensors = [ref for ref, number in zip(values, numbers, strict=True) if number is None]
     if not found or not tensors or not np.isfinite([n for n in numbers if n is not None]).all():
         return None
-    src, step, operands = found[0]
+    src, (step,), operands = found[0]
     if any(not shapes.equal(ref, node.ref) for ref in (src, *tensors)):
         return None
     mask = Eltwise(origin=node.name, channels=channels, steps=(step,))

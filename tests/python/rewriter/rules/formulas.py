@@ -62,7 +62,9 @@ class Draw(np.random.Generator):
         if isinstance(kind, PerChannel):
             values = self.standard_normal((given["x"].shape or [1])[-1]).astype(np.float32)
             values[:1] = self.of(*values[:1], *values[:1], *EDGES)
-            return values.reshape([1] * self.of(0, 0, 0, 1, 4) + [-1])
+            return values.reshape(
+                [1] * self.of(0, 0, 0, 1, 4) + [-1] + [1] * self.of(0, 0, 0, 0, 1)
+            )
         if isinstance(kind, OneOf):
             return self.of(*kind.values)
         if isinstance(kind, Size):
@@ -145,6 +147,15 @@ DRAWN = {
     ("inner_product", "transpose_b"): lambda d, given: d.of(False, True),
     ("inner_product", "weights"): _matrix,
     ("inner_product", "shape"): lambda d, given: np.array([-1, 1], np.int32),
+    ("quantized", "x"): lambda d, given: np.nan_to_num(d.tensor([2, 3, d.of(5, 24)]), posinf=1.0),
+    ("quantized", "axes"): lambda d, given: np.array([d.of(2, -1, -1, 1)], np.int32),
+    ("quantized", "epsilon"): lambda d, given: np.array(d.of(1e-7, 1e-7, 1e-5), "f"),
+    ("quantized", "kernel"): lambda d, given: d.integers(
+        -127, 128, (given["x"].shape[-1], 7), np.int8
+    ),
+    ("quantized", "kernel_scale"): lambda d, given: d.uniform(0.5, 2, 7).astype("f"),
+    ("quantized", "flat"): lambda d, given: np.array([-1, given["x"].shape[-1]], np.int32),
+    ("quantized", "result"): lambda d, given: np.array([2, 3, 7], np.int32),
     ("dense", "x"): lambda d, given: d.tensor([2, 3, 4, d.of(3, 16, 24)]),
     ("dense", "weights"): _matrix,
     # An infinity stays one; some of the spellings take it from itself.
@@ -222,6 +233,8 @@ class Run:
         names = list(inspect.signature(function).parameters)
         for key in [key for key in attributes if key not in names]:  # which the sibling has not
             del attributes[key]
+        if attributes.get("DstT") == tf.float32:
+            attributes["DstT"] = self.dtype
         inputs = dict(zip(names, map(self._input, args), strict=False))
         sites = self.new.union(*(arg.sites for arg in args if isinstance(arg, Value)))
         self.new = set()
@@ -252,6 +265,9 @@ class Run:
 
     def either(self, *ways):
         return self.draw.of(*ways)
+
+    def viewed(self, x) -> Value:
+        return x
 
     def axes(self, x, *axes: int) -> np.ndarray:
         rank = x.shape.rank

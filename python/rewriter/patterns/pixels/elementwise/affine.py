@@ -9,6 +9,7 @@ import numpy as np
 
 from .....graph import Body
 from .....ops.records import Step, binary, eltwise
+from ....rules import per_channel
 from .idiom import Idiom
 
 _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
@@ -47,23 +48,6 @@ def recognise(node, body: Body):
                 scale, shift = table[node.op](constant)
             is_one = not body.constants.live or body.shapes.shape(other) in ((), (1,))
             yield from _idioms(node.name, x, scale, shift, is_one)
-
-
-def per_channel(body: Body, ref, channels: int) -> np.ndarray | None:
-    """The finite constant broadcast to float64 [channels], where it varies along channels at most.
-
-    It may have more axes than what it meets, and so would the result: who asks compares their
-    shapes.
-    """
-    shape = body.shapes.shape(ref)
-    if shape is None or any(size != 1 for size in shape[:-1]):
-        return None
-    if shape and shape[-1] not in (1, channels):
-        return None
-    value = body.constants.value(ref)
-    if value is None or not np.isfinite(value).all():
-        return None
-    return np.broadcast_to(value.astype(np.float64).reshape(-1), (channels,))
 
 
 def _fused_batch_norm(node, body: Body):

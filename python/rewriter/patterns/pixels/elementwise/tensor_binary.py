@@ -1,78 +1,86 @@
-"""Element-wise ops of two tensors (their table), such as the gating Mul of squeeze-excite.
+"""Element-wise ops of two tensors, or of one and a constant (their table); Cast(x > y), too.
 
 Only tensors whose shapes are proven equal, or an operand [N, 1, 1, C] against
 [N, H, W, C] (one value a sample and channel); any other broadcast is another op.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from .....graph import Body
-from .....ops.records import BINARY, COMPARISONS, binary, eltwise
-from .affine import per_channel
+from .....graph import Body, Node, Ref, is_float32
+from .....ops.records import BINARY, COMPARISONS, Step, binary, eltwise
+from ....rules import per_channel
 from .idiom import Idiom
 
-_NAMES = {
-    **{op: name for name, op in BINARY.items() if op and name not in COMPARISONS},
-    "Add": "add",
-    "AddN": "add",
-    "SquaredDifference": "sub",
+_NAMES = {op: name for name, op in BINARY.items() if op}
+_NAMES |= {"Add": "add", "AddN": "add", "SquaredDifference": "sub"}
+# What each is of its operands in the other order.
+_EXCHANGED = {name: name for name in ("add", "mul", "max", "min", "equal", "not_equal")} | {
+    "div": "rdiv",
+    "greater": "less",
+    "greater_equal": "less_equal",
+    "less": "greater",
+    "less_equal": "greater_equal",
 }
-_COMMUTATIVE = ("add", "mul", "max", "min")
-# Those of them that are affine maps or clips by a constant.
+Steps = tuple[Step, ...]
+# By a constant they are affine maps or clips.
 _SIMPLE = ("add", "sub", "mul", "div", "max", "min")
-ROOTS = tuple(_NAMES)
+ROOTS = ("Cast", *(op for op, name in _NAMES.items() if name not in COMPARISONS))
 
 
 def recognise(node, body: Body):
-    name = _NAMES[node.op]
-    if any(body.constants.is_constant(ref) for ref in node.inputs):
-        yield from _with_constant(node, name, body)
+    compares = node.op == "Cast"
+    work = body.view.producer(node.inputs[0]) if compares else node
+    if compares == (_NAMES.get(work.op) in COMPARISONS):
+        for src, steps, operands in readings(work, body, node.name):
+            yield Idiom(node.name, src, steps, frozenset({node.name, work.name}), operands)
+
+
+def readings(node: Node, body: Body, root: str) -> Iterator[tuple[Ref, Steps, dict[str, Ref]]]:
+    """(source, chain, operands, whose roles begin with `root`): the ways to read the op."""
+    name = _NAMES.get(node.op)
+    if name is None or node.payload is not None or not is_float32(body.view, node.inputs[0]):
         return
     for i, x in enumerate(node.inputs):
-        others = {f"{node.name}#{j}": ref for j, ref in enumerate(node.inputs) if j != i}
-        shapes = [operand_shape(body.shapes, x, other) for other in others.values()]
-        if body.shapes.rank(x) not in (3, 4) or None in shapes:
-            continue
-        before = ()
+        others = {f"{root}#{j}": ref for j, ref in enumerate(node.inputs) if j != i}
+        own, before = _EXCHANGED.get(name) if i else name, ()
         if i and name == "sub":  # a - x = -x + a
-            before, step_name = (eltwise("linear", alpha=-1.0, beta=0.0),), "add"
-        elif i and name == "div":
-            step_name = "rdiv"
-        elif i and name not in _COMMUTATIVE:
-            continue
-        else:
-            step_name = name
-        steps = [binary(step_name, *pair) for pair in zip(shapes, others, strict=True)]
-        if node.op == "SquaredDifference":
-            steps.append(eltwise("square"))
-        yield Idiom(node.name, x, (*before, *steps), frozenset([node.name]), others)
+            own, before = "add", (eltwise("linear", alpha=-1.0, beta=0.0),)
+        operands = own and _operands(x, others, own, body)
+        if operands:
+            read = {role: others[role] for _, role in operands if isinstance(role, str)}
+            after = (eltwise("square"),) if node.op == "SquaredDifference" else ()
+            yield x, (*before, *(binary(own, *operand) for operand in operands), *after), read
 
 
-def _with_constant(node, name: str, body: Body):
-    """What is no affine map or clip: a constant divided by x, and functions of x and a constant."""
-    if len(node.inputs) != 2:
-        return
-    x, constant = node.inputs
-    if name == "div" and body.constants.is_constant(x):
-        x, constant, name = constant, x, "rdiv"
-    operand = None if name in _SIMPLE else constant_operand(body, constant, x)
-    if operand is not None:
-        yield Idiom(node.name, x, (binary(name, *operand),), frozenset([node.name]))
+def _operands(x: Ref, others: dict[str, Ref], name: str, body: Body) -> list[tuple] | None:
+    """(shape, role or values) of each operand of a step of that name."""
+    constants, shapes = body.constants, body.shapes
+    if constants.is_constant(x):
+        return None
+    if any(map(constants.is_constant, others.values())):
+        constant = constant_operand(body, *others.values(), x) if len(others) == 1 else None
+        if name not in COMPARISONS:
+            return [constant] if constant and name not in _SIMPLE else None
+        if constant:
+            return [constant]
+    lie = [operand_shape(shapes, x, other) for other in others.values()]
+    fits = shapes.rank(x) in (3, 4) and None not in lie
+    return list(zip(lie, others, strict=True)) if fits else None
 
 
-def constant_operand(body: Body, ref, x):
+def constant_operand(body: Body, ref: Ref, x: Ref) -> tuple[str, np.ndarray] | None:
     """(shape, values) of a constant of one element or one a channel of `x`; else None."""
     channels = body.shapes.features(x)
-    if channels is None or body.constants.is_constant(x):
-        return None
-    values = per_channel(body, ref, channels)
+    values = None if channels is None else per_channel(body, ref, channels)
     if values is None:
         return None
     is_one = not body.constants.live or body.shapes.shape(ref) in ((), (1,))
     return ("scalar", values[:1]) if is_one and np.ptp(values) == 0 else ("channel", values)
 
 
-def operand_shape(shapes, x, other) -> str | None:
+def operand_shape(shapes, x: Ref, other: Ref) -> str | None:
     """How `other` lies against `x`: "tensor", "sample_channel", or None."""
     if shapes.equal(x, other):
         return "tensor"
