@@ -15,6 +15,7 @@ from .match import (
     Reshaped,
     Scalar,
     Scope,
+    Viewed,
     match,
     sizes_of,
 )

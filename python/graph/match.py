@@ -235,6 +235,30 @@ class Reshaped(Pattern):
                 yield from scope.ways(self.args[0], scope.view.node(ref.node).inputs[0], way)
 
 
+class Viewed(Pattern):
+    """A tensor, or what has its elements in their order in another shape."""
+
+    def __init__(self, x: Pattern):
+        self.x = x
+
+    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+        yield from scope.ways(self.x, ref, found)
+        if scope.makes(Reshaped.ops | {"Transpose"}, ref):
+            node = scope.view.node(ref.node)
+            if node.op != "Transpose" or self._keeps_order(node, scope):
+                found = found._replace(nodes=(*found.nodes, node.name))
+                yield from self.ways(scope.seen(node.inputs[0]), scope, found)
+
+    @staticmethod
+    def _keeps_order(node: Node, scope: "Scope") -> bool:
+        """Whether axes of other sizes than one stay in their order."""
+        sizes, order = scope.shapes.shape(node.inputs[0]), scope.shapes.numbers(node.inputs[1])
+        if sizes is None or order is None:
+            return False
+        moved = [axis % len(sizes) for axis in order if sizes[axis] != 1]
+        return moved == sorted(moved)
+
+
 class OneOf(Pattern):
     """Any of the patterns, the first ones first; the last one is what is left without `absent`."""
 

@@ -11,7 +11,7 @@ PATTERNS = {
     "lift_attention": (attention,),
     "lift_convolutions": (convolution.DILATED, convolution.CONVOLUTION, conv_transpose.RULE),
     "lift_pixel_layers": (norms.LAYER_NORM, norms.RMS_NORM, dense.RULE),
-    "lift_inner_products": (inner_product.RULE, quantized),
+    "lift_inner_products": (inner_product.RULE, quantized.RULE),
     "lift_softmax": (softmax.RULE,),
     # Of several nodes: assign_layout finds them before it comes to the first of these.
     "spans": (shuffle.SHUFFLE, shuffle.GATHERED, upsample.RULE, depth_pool.RULE, select),

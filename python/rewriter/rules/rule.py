@@ -25,6 +25,7 @@ from ...graph import (
     Ref,
     Reshaped,
     Scope,
+    Viewed,
     dtype,
     dtype_name,
     is_float32,
@@ -50,7 +51,7 @@ class Declined(Exception):
 class Reader:
     """The `tf` of a formula that is traced: axes of x from either end, a reshape by any op, ..."""
 
-    either, reshape, axes, sizes = OneOf, Reshaped, Axes, staticmethod(sizes_of)
+    either, reshape, viewed, axes, sizes = OneOf, Reshaped, Viewed, Axes, staticmethod(sizes_of)
 
     def __init__(self):
         self.named = {"squeeze_dims"}  # the attributes that are looked at

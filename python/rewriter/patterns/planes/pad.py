@@ -12,8 +12,10 @@ from ..movement import slices
 ROOTS = ("Pad", "PadV2", "Slice", "StridedSlice")
 NAMED = slices.NAMED
 
-_NON_NEGATIVE = frozenset({"Abs", "Exp", "Relu", "Relu6", "Sigmoid", "Softplus", "Sqrt", "Square"})
-_KEEPS_SIGN = frozenset({"AvgPool", "ConcatV2", "MaxPool", "Pad"})
+# The last steps of chains whose results are not negative.
+_NON_NEGATIVE = frozenset(
+    {"relu", "relu6", "abs", "exp", "square", "sqrt", "logistic", "soft_relu", "hard_sigmoid"}
+)
 
 
 def zero_pad(body: Body, ref) -> tuple[int, int, int, int] | str:
@@ -123,31 +125,14 @@ def _same_paddings(conv: Conv, sizes) -> tuple[int, ...] | None:
 
 
 def is_non_negative(body: Body, ref, depth: int = 16) -> bool:
-    """Whether every element is proven >= 0, so that 0 is as good as -inf to a maximum."""
+    """Whether what is planned makes nothing < 0, so that 0 is as good as -inf to a maximum."""
     node = body.view.producer(ref)
-    if ref.port or depth == 0:
+    payload = node.payload
+    if payload is None or depth == 0:
         return False
-    if node.payload is not None:
-        return _chain_is_non_negative(node, body, depth)
-    if node.op in _NON_NEGATIVE:
-        return True
-    count = len(node.inputs) - 1 if node.op == "ConcatV2" else 1
-    return node.op in _KEEPS_SIGN and all(
-        is_non_negative(body, source, depth - 1) for source in node.inputs[:count]
-    )
-
-
-_NON_NEGATIVE_STEPS = frozenset(
-    {"relu", "relu6", "abs", "exp", "square", "sqrt", "logistic", "soft_relu", "hard_sigmoid"}
-)
-
-
-def _chain_is_non_negative(node, body: Body, depth: int) -> bool:
-    steps = node.payload.steps
-    if steps:
-        scale = dict(steps[-1].params).get("scale", 1.0)
-        low = dict(steps[-1].params).get("alpha", -1.0) if steps[-1].name == "clip" else -1.0
-        return (steps[-1].name in _NON_NEGATIVE_STEPS and scale >= 0.0) or low >= 0.0
-    if node.payload.keeps or isinstance(node.payload, Concat):
-        return all(is_non_negative(body, source, depth - 1) for source in node.inputs)
-    return False
+    if payload.steps:
+        last, params = payload.steps[-1], dict(payload.steps[-1].params)
+        is_function = last.name in _NON_NEGATIVE and params.get("scale", 1.0) >= 0.0
+        return is_function or (last.name == "clip" and params["alpha"] >= 0.0)
+    keeps = payload.keeps or isinstance(payload, Concat)
+    return keeps and all(is_non_negative(body, source, depth - 1) for source in node.inputs)
