@@ -10,6 +10,7 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from blocked_numpy import Blocked  # noqa: E402
+from tensorflow.python.ops.variables import default_variable_creator_v2  # noqa: E402
 
 
 def pytest_configure(config):
@@ -29,8 +30,12 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def _variable(next_creator, **arguments):
+    return default_variable_creator_v2(None, **arguments)
+
+
 class Weights(tf.Module):
-    """Makes variables of random values and keeps them alive."""
+    """Makes variables of random values and keeps them alive, also while a function is traced."""
 
     def __init__(self, seed=0):
         super().__init__()
@@ -43,9 +48,10 @@ class Weights(tf.Module):
             value = self._rng.standard_normal(shape) / max(1.0, np.prod(shape[:-1])) ** 0.5
         else:
             value = self._rng.uniform(low, high, shape)
-        variable = tf.Variable(value.astype(np.float32))
-        self.variables_made.append(variable)
-        return variable
+        # Not by the tf.function that traces, which wants to call a function twice where it did.
+        with tf.init_scope(), tf.variable_creator_scope(_variable):
+            self.variables_made.append(tf.Variable(value.astype(np.float32)))
+        return self.variables_made[-1]
 
 
 @pytest.fixture

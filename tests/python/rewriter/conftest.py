@@ -2,10 +2,12 @@
 
 import collections
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from graph_nodes import all_nodes
 
+from tf_blockdnn.python import native
 from tf_blockdnn.python.rewriter import optimize_concrete
 from tf_blockdnn.python.rewriter.verify import difference
 
@@ -35,6 +37,12 @@ class Result:
         """ "Conv", "Eltwise", ... -> count in the rewritten graph."""
         ops = sorted(self.ops.items())
         return {op[8:]: n for op, n in ops if op.startswith("Blockdnn") and op != "BlockdnnRegion"}
+
+    def types(self, op):
+        """(source, result) of each of our ops of that kind: "f32", "u8" or "bf16"."""
+        names = {1: "f32", 4: "u8", 14: "bf16"}
+        attributes = [node.attr for node in self.nodes if node.op == f"Blockdnn{op}"]
+        return [(names[attr["T"].type], names[attr["dst_type"].type]) for attr in attributes]
 
     def post_ops(self, op="BlockdnnConv"):
         """The post_ops attribute of each node of that op, without offsets, in order."""
@@ -67,16 +75,41 @@ def _without_operand(entry):
     return f"{entry[: entry.index('(')]}({','.join(kept)})"
 
 
+def _draw(shape):
+    """Standard normal values of that shape; an open batch is 2, an open size some number."""
+    sizes = [(2, 7, 6, 5, 4, 3)[i] if n is None else n for i, n in enumerate(shape)]
+    return tf.constant(np.random.default_rng(11).standard_normal(sizes), tf.float32)
+
+
 @pytest.fixture
 def rewrite():
-    """rewrite(function, spec, ..., **options) -> Result; a spec is a shape or a TensorSpec."""
+    """rewrite(function, spec, ..., tolerance=1e-5, **options) -> Result of that trace.
 
-    def run(function, *specs, **options):
+    A spec is a TensorSpec, or the shape of a float32 tensor. If all are shapes, both functions run
+    on drawn tensors and have to agree within the tolerance; None compares nothing. What computes
+    in a lower precision is compared by the tests of that.
+    """
+
+    def run(function, *specs, tolerance=1e-5, **options):
         given = [s if isinstance(s, tf.TensorSpec) else tf.TensorSpec(s) for s in specs]
         concrete = tf.function(function, autograph=False).get_concrete_function(*given)
-        return Result(concrete, **options)
+        result = Result(concrete, **options)
+        precise = tolerance is not None and result.report.precision is None
+        if precise and given and not any(isinstance(spec, tf.TensorSpec) for spec in specs):
+            result.assert_same(*(_draw(spec.shape) for spec in given), tolerance=tolerance)
+        return result
 
     return run
+
+
+@pytest.fixture
+def conv(weights):
+    """conv(x, channels, size=3, strides=1, padding="SAME"): by weights that it makes."""
+
+    def convolve(x, channels, size=3, strides=1, padding="SAME"):
+        return tf.nn.conv2d(x, weights(size, size, x.shape[-1], channels), strides, padding)
+
+    return convolve
 
 
 @pytest.fixture
@@ -92,6 +125,12 @@ def rewrite_beside(rewrite, weights):
         return result
 
     return run
+
+
+@pytest.fixture
+def on_isa(monkeypatch):
+    """on_isa(isa): the rewriter takes this CPU for one of that ISA."""
+    return lambda isa: monkeypatch.setattr(native, "active_isa", lambda: isa)
 
 
 @pytest.fixture

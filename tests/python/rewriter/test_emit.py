@@ -46,9 +46,9 @@ def test_what_weights_alone_determine_is_computed_once(indices, weights, tmp_pat
 
 @pytest.mark.parametrize("options", [{"weights": "live"}, {"memory": "low"}])
 def test_a_table_stays_where_it_may_change_or_memory_is_scarce(options, weights):
-    table = weights(30, 5)
     function = tf.function(
-        lambda x: _relative(x, table, np.arange(24)), input_signature=[tf.TensorSpec([5, 40])]
+        lambda x: _relative(x, weights(30, 5), np.arange(24)),
+        input_signature=[tf.TensorSpec([5, 40])],
     )
     x = tf.constant(np.random.default_rng(0).standard_normal((5, 40), np.float32))
     assert "ResourceGather" in _ops_of(function, **options)
@@ -56,9 +56,9 @@ def test_a_table_stays_where_it_may_change_or_memory_is_scarce(options, weights)
 
 
 def test_a_large_tensor_of_weights_alone_is_not_stored(weights, monkeypatch):
-    table = weights(30, 5)
     function = tf.function(
-        lambda x: _relative(x, table, np.arange(24)), input_signature=[tf.TensorSpec([5, 40])]
+        lambda x: _relative(x, weights(30, 5), np.arange(24)),
+        input_signature=[tf.TensorSpec([5, 40])],
     )
     monkeypatch.setattr(emit, "_MOST_FOLDED_BYTES", 4 * 24 * 5 - 1)
     assert "ResourceGather" in _ops_of(function)

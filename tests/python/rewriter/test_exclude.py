@@ -42,13 +42,12 @@ def _converted(result):
         ({"only": ()}, []),
     ],
 )
-def test_what_is_converted(options, converted, function, rewrite, image):
+def test_what_is_converted(options, converted, function, rewrite):
     result = rewrite(function, [1, 6, 6, 16], options=Options(**options))
     assert _converted(result) == [f"block{i}" for i in converted]
     reasons = [reason for node, reason in result.report.declined if node.endswith("Conv2D")]
     assert len(reasons) == 3 - len(converted)
     assert all("excluded by" in r or "`only`" in r for r in reasons)
-    result.assert_same(image(1, 6, 6, 16))
 
 
 def test_a_name_that_nothing_has_is_in_the_warnings(function, rewrite):
@@ -60,13 +59,11 @@ def test_a_name_that_nothing_has_is_in_the_warnings(function, rewrite):
     ]
 
 
-def test_matrix_products_and_nodes_in_loops_too(rewrite, weights):
-    dense, kernel = weights(16, 16), weights(3, 3, 16, 16)
-
+def test_matrix_products_and_nodes_in_loops_too(rewrite, weights, conv):
     def function(x):
-        body = lambda i, y: (i + 1, tf.nn.conv2d(y, kernel, **_SAME))  # noqa: E731
+        body = lambda i, y: (i + 1, conv(y, 16))  # noqa: E731
         y = tf.while_loop(lambda i, y: i < 2, body, [0, x])[1]
-        return tf.matmul(tf.reduce_mean(y, [1, 2]), dense, name="head")
+        return tf.matmul(tf.reduce_mean(y, [1, 2]), weights(16, 16), name="head")
 
     both = rewrite(function, [1, 6, 6, 16]).blockdnn
     assert both["Conv"] == 1 and both["InnerProduct"] == 1

@@ -46,12 +46,12 @@ def concrete(weights):
 
 
 @pytest.mark.parametrize("name", [*_NAMES, *_STEPS])
-def test_fuzz_and_structure_tests_see_a_broken_pass(name, weights, image, result_of, monkeypatch):
+def test_fuzz_and_structure_tests_see_a_broken_pass(name, image, conv, result_of, monkeypatch):
     _break(monkeypatch, name)
     with pytest.raises(Broken):
         test_random_graphs.check(np.random.default_rng(1).integers)
     with pytest.raises(Broken):
-        test_structures.test_keyword_arguments(result_of, weights, image)
+        test_structures.test_keyword_arguments(result_of, image, conv)
 
 
 @pytest.mark.parametrize("name", _STEPS)

@@ -66,13 +66,7 @@ def _counts(name):
             "InnerProduct": 1,
         },
         "InceptionV3": {"Conv": 94, "Pool": 13, "GlobalPool": 1, "InnerProduct": 1},
-        "DenseNet121": {
-            "Conv": 120,
-            "Pool": 4,
-            "Eltwise": 62,
-            "GlobalPool": 1,
-            "InnerProduct": 1,
-        },
+        "DenseNet121": {"Conv": 120, "Pool": 4, "Eltwise": 62, "GlobalPool": 1, "InnerProduct": 1},
     }[name]
 
 
@@ -93,14 +87,6 @@ def test_keras_application(name, floats):
     assert not plain & left
     size = model.input_shape[1]
     _check(model, fast, tf.constant(floats(2, size, size, 3)))
-
-
-def test_mobilenet_has_all_its_depthwise_convolutions():
-    fast = optimize(_model("MobileNetV2"))
-    depthwise = [item for item in fast.report.converted if "3x3" in item.details][1:]
-    assert len(depthwise) == 17
-    assert all("groups" in item.details for item in depthwise)
-    assert fast.report.reorders == []
 
 
 def test_resnet_of_any_size_and_batch(floats):

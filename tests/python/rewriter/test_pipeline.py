@@ -32,8 +32,7 @@ def test_the_table_in_the_docs_is_the_list_of_passes():
     assert table in _PAGE.read_text(), f"docs/how-it-works.md must have this table:\n{table}"
 
 
-def test_a_losing_island_does_not_capture_again(rewrite, weights, monkeypatch):
-    large, small = weights(3, 3, 32, 32), weights(1, 1, 32, 16)
+def test_a_losing_island_does_not_capture_again(rewrite, monkeypatch, conv):
     calls = []
 
     def counted(concrete, **options):
@@ -44,8 +43,8 @@ def test_a_losing_island_does_not_capture_again(rewrite, weights, monkeypatch):
     monkeypatch.setattr(pipeline, "capture", counted)
 
     def function(x):
-        y = tf.math.bessel_i0e(tf.nn.conv2d(x, large, 1, "SAME"))
-        return tf.math.bessel_i0e(tf.nn.conv2d(y, small, 1, "SAME"))
+        y = tf.math.bessel_i0e(conv(x, 32))
+        return tf.math.bessel_i0e(conv(y, 16, 1))
 
     result = rewrite(function, [1, 8, 8, 32])
     assert result.blockdnn == {"Conv": 1, "Reorder": 2}

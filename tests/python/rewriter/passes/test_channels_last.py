@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 from keras import layers
 
 from tf_blockdnn.python.rewriter.verify import difference
@@ -105,45 +106,37 @@ def test_statistics_that_are_read_stay(rewrite, weights):
     assert node.attr["data_format"].s == b"NCHW"
 
 
-def test_transposes_between_convolutions_cancel(rewrite, weights, image):
+@converts([2, 16, 8, 9], {"Conv": 2, "Reorder": 2}, ops={"Transpose": 2})
+def test_transposes_between_convolutions_cancel(x, weights):
     """As converters from other frameworks write them, around each convolution."""
-    first, second, scale = weights(3, 3, 16, 32), weights(3, 3, 32, 16), weights(1, 32, 1, 1)
 
     def conv(x, w):
         y = tf.nn.conv2d(tf.transpose(x, (0, 2, 3, 1)), w, 1, "SAME")
         return tf.transpose(y, (0, 3, 1, 2))
 
-    result = rewrite(
-        lambda x: conv(tf.nn.relu(conv(x, first) * scale + 1.0), second), [2, 16, 8, 9]
+    return conv(
+        tf.nn.relu(conv(x, weights(3, 3, 16, 32)) * weights(1, 32, 1, 1) + 1.0),
+        weights(3, 3, 32, 16),
     )
-    assert result.blockdnn == {"Conv": 2, "Reorder": 2} and result.ops["Transpose"] == 2
-    result.assert_same(image(2, 16, 8, 9))
 
 
-def test_a_constant_along_the_width_stays_where_it_is(rewrite, weights, image):
-    filters, row = weights(3, 3, 16, 16), weights(9)
-
-    def function(x):
-        y = tf.nn.conv2d(tf.transpose(x, (0, 2, 3, 1)), filters, 1, "SAME")
-        return tf.nn.relu(tf.transpose(y, (0, 3, 1, 2)) + row)
-
-    result = rewrite(function, [2, 16, 8, 9])
-    result.assert_same(image(2, 16, 8, 9))
+@converts([2, 16, 8, 9])
+def test_a_constant_along_the_width_stays_where_it_is(x, weights, conv):
+    y = conv(tf.transpose(x, (0, 2, 3, 1)), 16)
+    return tf.nn.relu(tf.transpose(y, (0, 3, 1, 2)) + weights(9))
 
 
 @pytest.mark.parametrize(
     "axes, keepdims", [([1], True), ([2, 3], True), ([3, -2], False), ([1], False), ([2], False)]
 )
 @pytest.mark.parametrize("reduce", [tf.reduce_mean, tf.reduce_max])
-def test_reductions_are_those_of_the_picture(reduce, axes, keepdims, rewrite, weights, image):
+def test_reductions_are_those_of_the_picture(reduce, axes, keepdims, rewrite, conv):
     """Kept dimensions stay in order; without them N, C and W would be N, W, C."""
-    filters = weights(1, 1, 16, 32)
 
     def function(x):
-        y = tf.nn.conv2d(tf.transpose(x, [0, 2, 3, 1]), filters, 1, "SAME")
+        y = conv(tf.transpose(x, [0, 2, 3, 1]), 32, 1)
         y = reduce(tf.transpose(y, [0, 3, 1, 2]), axes, keepdims=keepdims)
         return tf.transpose(y, [0, 2, 3, 1]) if keepdims else y
 
     result = rewrite(function, [None, 16, 6, 5])
     assert result.ops["Transpose"] == 1 + (axes == [2])
-    result.assert_same(image(2, 16, 6, 5))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 
 import tf_blockdnn as bd
 
@@ -49,17 +50,15 @@ def test_the_report_names_it(rewrite, weights):
     assert item.chosen.startswith("winograd") and item.chosen.endswith(" at batch 1")
 
 
-def test_layers_follow_each_other(rewrite, weights, image):
+@converts([1, 32, 32, 64], {"Conv": 2, "Reorder": 2})
+def test_layers_follow_each_other(x, weights):
     first, second = layer(weights, oc=96), layer(weights, ic=96)
-    result = rewrite(lambda x: second(first(x)), [1, 32, 32, 64])
-    assert result.blockdnn == {"Conv": 2, "Reorder": 2}
-    result.assert_same(image(1, 32, 32, 64))
+    return second(first(x))
 
 
-def test_same_padding_of_even_sizes_is_none(rewrite, weights, image):
-    result = rewrite(layer(weights, padding="SAME"), [1, 28, 28, 64])
-    assert result.blockdnn == {"Conv": 1, "Reorder": 2}
-    result.assert_same(image(1, 28, 28, 64))
+@converts([1, 28, 28, 64], {"Conv": 1, "Reorder": 2})
+def test_same_padding_of_even_sizes_is_none(x, weights):
+    return layer(weights, padding="SAME")(x)
 
 
 @pytest.mark.parametrize(
@@ -74,44 +73,35 @@ def test_same_padding_of_even_sizes_is_none(rewrite, weights, image):
     ],
     ids=["window", "strides", "padding", "swish", "kernel 1", "kernel 2"],
 )
-def test_what_tiles_do_not_hold_stays_two_ops(changes, rewrite, weights, image):
+def test_what_tiles_do_not_hold_stays_two_ops(changes, rewrite, weights):
     result = rewrite(layer(weights, **changes), [1, 29, 30, 64])
     reorders = 1 if changes.get("kernel") == 1 else 2  # single pixels are read plain
     assert result.blockdnn == {"Conv": 1, "Pool": 1, "Reorder": reorders}
-    result.assert_same(image(1, 29, 30, 64))
 
 
-def test_average_pooling_stays(rewrite, weights, image):
+@converts([1, 28, 28, 64], some={"Pool": 1})
+def test_average_pooling_stays(x, weights):
     conv = layer(weights, pooled=False)
-    result = rewrite(lambda x: tf.nn.avg_pool2d(conv(x), 2, 2, "VALID"), [1, 28, 28, 64])
-    assert result.blockdnn["Pool"] == 1
-    result.assert_same(image(1, 28, 28, 64))
+    return tf.nn.avg_pool2d(conv(x), 2, 2, "VALID")
 
 
-def test_a_residual_stays(rewrite, weights, image):
+@converts([1, 28, 28, 64], some={"Pool": 1})
+def test_a_residual_stays(x, weights):
     conv = layer(weights, activation=tf.identity, pooled=False)
     pool = lambda y: tf.nn.max_pool2d(y, 2, 2, "VALID")  # noqa: E731
-    result = rewrite(lambda x: pool(tf.nn.relu(conv(x) + x)), [1, 28, 28, 64])
-    assert result.blockdnn["Pool"] == 1
-    result.assert_same(image(1, 28, 28, 64))
+    return pool(tf.nn.relu(conv(x) + x))
 
 
-def test_another_reader_keeps_the_whole_result(rewrite, weights, image):
+@converts([1, 28, 28, 64], some={"Pool": 1})
+def test_another_reader_keeps_the_whole_result(x, weights):
     conv = layer(weights, pooled=False)
-
-    def function(x):
-        y = conv(x)
-        return tf.nn.max_pool2d(y, 2, 2, "VALID"), tf.reduce_mean(y, [1, 2])
-
-    result = rewrite(function, [1, 28, 28, 64])
-    assert result.blockdnn["Pool"] == 1
-    result.assert_same(image(1, 28, 28, 64))
+    y = conv(x)
+    return tf.nn.max_pool2d(y, 2, 2, "VALID"), tf.reduce_mean(y, [1, 2])
 
 
-def test_open_sizes_stay_two_ops(rewrite, weights, image):
-    result = rewrite(layer(weights), [None, None, None, 64])
-    assert result.blockdnn["Pool"] == 1
-    result.assert_same(image(2, 12, 13, 64))
+@converts([None, None, None, 64], some={"Pool": 1})
+def test_open_sizes_stay_two_ops(x, weights):
+    return layer(weights)(x)
 
 
 def model():

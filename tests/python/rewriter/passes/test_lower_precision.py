@@ -32,13 +32,6 @@ def lower(rewrite, images):
     return run
 
 
-def types(result, op):
-    """(source, result) of each op of that kind."""
-    names = {1: "f32", 4: "u8", 14: "bf16"}
-    attributes = [node.attr for node in result.nodes if node.op == op]
-    return [(names[attr["T"].type], names[attr["dst_type"].type]) for attr in attributes]
-
-
 def residual(weights):
     """A block of ResNet between two convolutions."""
     filters = [weights(3, 3, 32, 32) for _ in range(4)]
@@ -113,7 +106,7 @@ def test_blocks_stay_narrow_from_the_input_to_the_head(
 ):
     result = lower(block(weights), precision)
     narrow = {"int8": "u8", "bf16": "bf16"}[precision]
-    convolutions = types(result, "BlockdnnConv")
+    convolutions = result.types("Conv")
     assert convolutions.count((narrow, narrow)) == count - 1
     assert convolutions.count((narrow, "f32")) == 1  # the head
     # The input changes type and layout at once; the head leaves as float32.
@@ -128,8 +121,8 @@ def test_blocks_stay_narrow_from_the_input_to_the_head(
 def test_squeeze_and_excitation_reads_and_scales_narrow_tensors(weights, lower, precision):
     result = lower(excited(weights), precision)
     narrow = {"int8": "u8", "bf16": "bf16"}[precision]
-    assert types(result, "BlockdnnGlobalPool") == [(narrow, "f32")] * 2
-    assert types(result, "BlockdnnEltwise") == [(narrow, narrow)] * 2
+    assert result.types("GlobalPool") == [(narrow, "f32")] * 2
+    assert result.types("Eltwise") == [(narrow, narrow)] * 2
     assert result.blockdnn["SqueezeExcite"] == 2
 
 
@@ -145,40 +138,37 @@ def test_the_numbers_are_close(weights, lower, images, precision):
     result.assert_same(tf.constant(images[:3]), tolerance={"int8": 0.06, "bf16": 0.02}[precision])
 
 
-def test_pooling_and_concatenation_go_along(weights, lower):
-    one, other, last = weights(3, 3, 32, 32), weights(1, 1, 32, 16), weights(1, 1, 48, 32)
-
+def test_pooling_and_concatenation_go_along(lower, conv):
     def network(x):
-        y = tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME"))
+        y = tf.nn.relu(conv(x, 32))
         y = tf.nn.max_pool2d(y, 3, 2, "SAME")
-        y = tf.concat([y, tf.nn.conv2d(y, other, 1, "SAME")], axis=3)
-        return tf.nn.conv2d(y, last, 1, "SAME")
+        y = tf.concat([y, conv(y, 16, 1)], axis=3)
+        return conv(y, 32, 1)
 
     result = lower(network, "int8")
-    assert types(result, "BlockdnnPool") == types(result, "BlockdnnConcat") == [("u8", "u8")]
+    assert result.types("Pool") == result.types("Concat") == [("u8", "u8")]
     assert len(result.report.reorders) == 1  # on the way in
     assert result.report.precision.outputs[0].snr > 30
 
 
 @pytest.mark.parametrize("precision, least", [("int8", 25), ("bf16", 40)])
-def test_branches_write_into_a_concatenation(weights, lower, precision, least):
+def test_branches_write_into_a_concatenation(lower, precision, least, conv):
     """An average that it alone reads has its bytes, too; a maximum keeps its source's."""
-    one, other, last = weights(1, 1, 32, 16), weights(3, 3, 32, 32), weights(1, 1, 112, 32)
 
     def network(x):
-        y = tf.nn.relu(tf.nn.conv2d(x, other, 1, "SAME"))
+        y = tf.nn.relu(conv(x, 32))
         branches = [
-            tf.nn.relu(tf.nn.conv2d(y, one, 1, "SAME")),
-            tf.nn.relu(6.0 * tf.nn.conv2d(y, other, 1, "SAME")),
+            tf.nn.relu(conv(y, 16, 1)),
+            tf.nn.relu(6.0 * conv(y, 32)),
             tf.nn.avg_pool2d(y, 3, 1, "SAME"),
             tf.nn.max_pool2d(y, 3, 1, "SAME"),
         ]
-        return tf.nn.conv2d(tf.concat(branches, axis=3), last, 1, "SAME")
+        return conv(tf.concat(branches, axis=3), 32, 1)
 
     result = lower(network, precision)
     maximum_joins = precision == "bf16"
     assert [done for _, done in result.report.joined] == ["4 of 4" if maximum_joins else "3 of 4"]
-    assert len(types(result, "BlockdnnConcat")) == (not maximum_joins)  # copies the maximum
+    assert len(result.types("Concat")) == (not maximum_joins)  # copies the maximum
     assert len(result.report.reorders) == 1
     assert result.report.precision.outputs[0].snr > least
     if precision == "int8":
@@ -187,17 +177,16 @@ def test_branches_write_into_a_concatenation(weights, lower, precision, least):
 
 
 @pytest.mark.parametrize("is_read_twice", [False, True])
-def test_what_moves_values_into_a_concatenation_writes_them_there(weights, lower, is_read_twice):
+def test_what_moves_values_into_a_concatenation_writes_them_there(lower, is_read_twice, conv):
     """What it alone reads has the concatenation's bytes; what others read, its own."""
-    one, other, last = weights(1, 1, 32, 16), weights(3, 3, 32, 32), weights(3, 3, 64, 32)
 
     def network(x):
-        y = tf.nn.relu(5.0 * tf.nn.conv2d(x, other, 2, "SAME"))
-        z = tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME"))
+        y = tf.nn.relu(5.0 * conv(x, 32, 3, 2))
+        z = tf.nn.relu(conv(x, 16, 1))
         joined = [tf.image.resize(y, [16, 16], "nearest"), tf.nn.max_pool2d(z, 3, 1, "SAME")]
-        y = tf.nn.conv2d(y, other, 2, "SAME") if is_read_twice else 0.0
-        picture = tf.concat([*joined, tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME"))], axis=3)
-        return tf.nn.conv2d(picture, last, 1, "SAME") + tf.reduce_mean(y)
+        y = conv(y, 32, 3, 2) if is_read_twice else 0.0
+        picture = tf.concat([*joined, tf.nn.relu(conv(x, 16, 1))], axis=3)
+        return conv(picture, 32) + tf.reduce_mean(y)
 
     result = lower(network, "int8")
     written = "2 of 3" if is_read_twice else "3 of 3"
@@ -206,13 +195,12 @@ def test_what_moves_values_into_a_concatenation_writes_them_there(weights, lower
 
 
 @pytest.mark.parametrize("precision, kind", [("int8", 6), ("bf16", 14)])
-def test_products_of_a_row_a_picture_keep_narrow_weights(weights, lower, precision, kind):
+def test_products_of_a_row_a_picture_keep_narrow_weights(weights, lower, precision, kind, conv):
     """Behind pooling and behind one another."""
-    one, head, last = weights(3, 3, 32, 32), weights(32, 10), weights(10, 10)
 
     def network(x):
-        y = tf.reduce_mean(tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME")), axis=[1, 2])
-        return tf.matmul(tf.nn.relu(tf.matmul(y, head)), last)
+        y = tf.reduce_mean(tf.nn.relu(conv(x, 32)), axis=[1, 2])
+        return tf.matmul(tf.nn.relu(tf.matmul(y, weights(32, 10))), weights(10, 10))
 
     result = lower(network, precision)
     kinds = [n.attr["weights_type"].type for n in result.nodes if n.op == "BlockdnnInnerProduct"]
@@ -222,15 +210,13 @@ def test_products_of_a_row_a_picture_keep_narrow_weights(weights, lower, precisi
     assert result.report.precision.outputs[0].snr > 25
 
 
-def test_what_has_no_narrow_form_reads_float32(weights, lower):
-    one, other = weights(3, 3, 32, 32), weights(3, 3, 32, 32)
-
+def test_what_has_no_narrow_form_reads_float32(lower, conv):
     def network(x):
-        y = tf.nn.conv2d(x, one, 1, "SAME")
-        return tf.nn.conv2d(tf.sort(y, axis=3), other, 1, "SAME")
+        y = conv(x, 32)
+        return conv(tf.sort(y, axis=3), 32)
 
     result = lower(network, "int8")
-    assert types(result, "BlockdnnConv") == [("u8", "f32"), ("u8", "f32")]
+    assert result.types("Conv") == [("u8", "f32"), ("u8", "f32")]
     assert result.report.precision.outputs[0].snr > 30
 
 
@@ -278,26 +264,22 @@ def test_weights_of_nothing_but_zeros(lower, images):
     result.assert_same(tf.constant(images[:2]), tolerance=0)
 
 
-def test_loops_are_lowered_where_no_ranges_are_needed(weights, lower):
-    filters = weights(3, 3, 32, 32)
-
+def test_loops_are_lowered_where_no_ranges_are_needed(lower, conv):
     def network(x):
         return tf.while_loop(
-            lambda i, y: i < 3,
-            lambda i, y: (i + 1, tf.nn.relu(tf.nn.conv2d(y, filters, 1, "SAME"))),
-            (0, x),
+            lambda i, y: i < 3, lambda i, y: (i + 1, tf.nn.relu(conv(y, 32))), (0, x)
         )[1]
 
     assert lower(network, "bf16").report.precision.count == 1
     assert lower(network, "int8").report.precision.count == 0
 
 
-def test_fused_steps_and_batch_norm(weights, lower):
-    filters, scale = weights(3, 3, 32, 32), tf.constant(np.linspace(0.1, 4, 32, dtype="float32"))
+def test_fused_steps_and_batch_norm(lower, conv):
+    scale = tf.constant(np.linspace(0.1, 4, 32, dtype="float32"))
 
     def network(x):
         for _ in range(2):
-            y = tf.nn.conv2d(x, filters, 1, "SAME")
+            y = conv(x, 32)
             y = tf.nn.batch_normalization(y, 0.1 * scale, scale, scale, scale, 1e-3)
             x = y * tf.sigmoid(y)
         return x

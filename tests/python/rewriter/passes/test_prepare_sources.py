@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32).reshape(1, 1, 1, 3)
 _STD = np.array([0.229, 0.224, 0.225], np.float32).reshape(1, 1, 1, 3)
@@ -15,12 +16,11 @@ def conv(weights):
     return lambda x, pad="SAME": tf.nn.conv2d(x, kernel, 2, pad)
 
 
-def test_rescaling_and_normalization_are_one_op(rewrite, conv, image):
+def test_rescaling_and_normalization_are_one_op(rewrite, conv):
     result = rewrite(lambda x: conv((x * (1 / 255) + 0.1 - _MEAN) / _STD), [None, 17, 17, 3])
     assert result.blockdnn == {"Conv": 1, "Eltwise": 1}
     assert not {"Mul", "AddV2", "Sub", "RealDiv"} & set(result.ops)
     assert "binary(mul,channel);binary(add,channel)" in result.post_ops("BlockdnnEltwise")
-    result.assert_same(image(2, 17, 17, 3))
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,10 @@ def test_rescaling_and_normalization_are_one_op(rewrite, conv, image):
         (lambda x: 1 - x, "eltwise(linear,alpha=-1,beta=1)"),
     ],
 )
-def test_each_map_alone(rewrite, conv, image, prepare, chain):
+def test_each_map_alone(rewrite, conv, prepare, chain):
     result = rewrite(lambda x: conv(prepare(x)), [2, 9, 9, 3])
     assert result.blockdnn["Eltwise"] == 1
     assert chain in result.post_ops("BlockdnnEltwise")
-    result.assert_same(image(2, 9, 9, 3))
 
 
 @pytest.mark.parametrize(
@@ -49,13 +48,9 @@ def test_each_map_alone(rewrite, conv, image, prepare, chain):
         (lambda x: 1 - x, "VALID"),
     ],
 )
-def test_maps_go_into_the_weights(rewrite, image, weights, prepare, pad):
-    kernel, scale, shift = weights(3, 3, 3, 32), weights(32), weights(32)
-    function = lambda x: tf.nn.conv2d(prepare(x), kernel, 2, pad) * scale + shift  # noqa: E731
-    result = rewrite(function, [2, 17, 17, 3])
-    assert result.blockdnn == {"Conv": 1}
-    assert not {"Mul", "AddV2", "Sub", "RealDiv"} & set(result.ops)
-    result.assert_same(image(2, 17, 17, 3))
+@converts([2, 17, 17, 3], {"Conv": 1}, ops={"AddV2": 0, "Mul": 0, "RealDiv": 0, "Sub": 0})
+def test_maps_go_into_the_weights(x, weights, prepare, pad):
+    return tf.nn.conv2d(prepare(x), weights(3, 3, 3, 32), 2, pad) * weights(32) + weights(32)
 
 
 def test_a_loaded_model_has_its_statistics_as_captures(result_of, tmp_path, image):
@@ -79,7 +74,7 @@ def test_a_loaded_model_has_its_statistics_as_captures(result_of, tmp_path, imag
     result.assert_same(image(2, 17, 17, 3))
 
 
-def test_other_readers_keep_theirs(rewrite, conv, image):
+def test_other_readers_keep_theirs(rewrite, conv):
     def function(x):
         scaled = x * 0.5
         return conv(scaled - _MEAN), tf.reduce_max(scaled, [1, 2])
@@ -87,21 +82,15 @@ def test_other_readers_keep_theirs(rewrite, conv, image):
     result = rewrite(function, [1, 9, 9, 3])
     assert result.ops["Mul"] == 1
     assert "binary(add,channel)" in result.post_ops("BlockdnnEltwise")
-    result.assert_same(image(1, 9, 9, 3))
 
 
-def test_a_fetched_map_stays(rewrite, conv, image):
-    def function(x):
-        scaled = x - _MEAN
-        return conv(scaled), scaled
-
-    result = rewrite(function, [1, 9, 9, 3])
-    assert "Eltwise" not in result.blockdnn
-    result.assert_same(image(1, 9, 9, 3))
+@converts([1, 9, 9, 3], some={"Eltwise": 0})
+def test_a_fetched_map_stays(x, conv):
+    scaled = x - _MEAN
+    return conv(scaled), scaled
 
 
-def test_a_map_that_varies_by_pixel_stays(rewrite, conv, image):
+@converts([1, 9, 9, 3], some={"Eltwise": 0})
+def test_a_map_that_varies_by_pixel_stays(x, conv):
     ramp = np.linspace(0, 1, 9, dtype=np.float32).reshape(1, 9, 1, 1)
-    result = rewrite(lambda x: conv(x * ramp), [1, 9, 9, 3])
-    assert "Eltwise" not in result.blockdnn
-    result.assert_same(image(1, 9, 9, 3))
+    return conv(x * ramp)

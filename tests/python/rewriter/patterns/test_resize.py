@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 from keras import layers
 
 from tf_blockdnn import Options
@@ -47,43 +48,28 @@ def test_resizing_to_a_size(between):
 
 @pytest.mark.parametrize("options", [{}, {"align_corners": True}, {"half_pixel_centers": True}])
 @pytest.mark.parametrize("op", ["ResizeBilinear", "ResizeNearestNeighbor"])
-def test_every_coordinate(op, options, rewrite, weights, image):
-    filters, last = weights(3, 3, 16, 32), weights(3, 3, 32, 16)
-
-    def function(x):
-        x = tf.nn.conv2d(x, filters, 1, "SAME")
-        size = tf.shape(x)[1:3] * 2
-        x = getattr(tf.raw_ops, op)(images=x, size=size, **options)
-        return tf.nn.conv2d(tf.nn.relu(x), last, 1, "SAME")
-
-    result = rewrite(function, [None, None, None, 16])
-    assert result.blockdnn["Resize"] == 1 and result.blockdnn["Reorder"] == 2
-    result.assert_same(image(2, 6, 7, 16))
+@converts([None, None, None, 16], some={"Resize": 1, "Reorder": 2})
+def test_every_coordinate(x, op, options, conv):
+    x = conv(x, 32)
+    size = tf.shape(x)[1:3] * 2
+    x = getattr(tf.raw_ops, op)(images=x, size=size, **options)
+    return conv(tf.nn.relu(x), 16)
 
 
-def test_a_size_that_is_an_input_stays(rewrite, weights):
-    filters = weights(3, 3, 16, 32)
-
-    def function(x, size):
-        return tf.image.resize(tf.nn.conv2d(x, filters, 1, "SAME"), size)
-
-    result = rewrite(function, [2, 6, 7, 16], tf.TensorSpec([2], tf.int32))
-    assert "size are not known" in result.reason("ResizeBilinear")
+@converts(
+    [2, 6, 7, 16], tf.TensorSpec([2], tf.int32), reason=("ResizeBilinear", "size are not known")
+)
+def test_a_size_that_is_an_input_stays(x, size, conv):
+    return tf.image.resize(conv(x, 32), size)
 
 
-def test_a_repetition_with_another_reader(rewrite, weights, image):
+@converts([2, 4, 5, 16], some={"Resize": 2}, ops={"Tile": 0})
+def test_a_repetition_with_another_reader(x, conv):
     """Rows that are read by themselves are repeated by themselves."""
-    filters, last = weights(3, 3, 16, 32), weights(3, 3, 32, 16)
-
-    def function(x):
-        x = tf.nn.conv2d(x, filters, 1, "SAME")
-        rows = tf.repeat(x, 2, axis=1)
-        both = tf.repeat(rows, 3, axis=2)
-        return tf.nn.conv2d(rows, last, 1, "SAME"), tf.nn.conv2d(both, last, 1, "SAME")
-
-    result = rewrite(function, [2, 4, 5, 16])
-    assert result.blockdnn["Resize"] == 2 and "Tile" not in result.ops
-    result.assert_same(image(2, 4, 5, 16))
+    x = conv(x, 32)
+    rows = tf.repeat(x, 2, axis=1)
+    both = tf.repeat(rows, 3, axis=2)
+    return conv(rows, 16), conv(both, 16)
 
 
 def _u_net(up, channels=16, levels=3):
@@ -134,27 +120,23 @@ def _multiply_adds(result) -> int:
 
 
 @pytest.mark.parametrize("method", ["bilinear", "nearest", "bicubic"])
-def test_a_pointwise_convolution_is_computed_of_small_planes(rewrite, weights, image, method):
-    kernel, bias = weights(1, 1, 32, 48), weights(48)
-
+def test_a_pointwise_convolution_is_computed_of_small_planes(rewrite, weights, method, conv):
     def function(x):
-        y = tf.nn.conv2d(_enlarged(x, 20, method), kernel, 1, "SAME")
-        return tf.nn.relu(tf.nn.bias_add(y, bias))
+        y = conv(_enlarged(x, 20, method), 48, 1)
+        return tf.nn.relu(tf.nn.bias_add(y, weights(48)))
 
     result = rewrite(function, [2, 10, 10, 32])
     assert _multiply_adds(result) == 2 * 100 * 32 * 48
-    result.assert_same(image(2, 10, 10, 32))
 
 
 @pytest.mark.parametrize("batch", [2, None])
 def test_a_pyramid_is_joined_behind_its_convolution(rewrite, weights, image, batch):
     """The head of SegFormer: four planes of one size, concatenated, and a 1x1 convolution."""
-    kernel, scale, shift = weights(1, 1, 24 + 32 + 40 + 16, 48), weights(48), weights(48)
 
     def function(a, b, c, d):
         joined = [a, _enlarged(b, 16), _enlarged(c, 16), tf.sigmoid(d)]
-        y = tf.nn.conv2d(tf.concat(joined, 3), kernel, 1, "VALID")
-        return tf.nn.relu(y * scale + shift)
+        y = tf.nn.conv2d(tf.concat(joined, 3), weights(1, 1, 24 + 32 + 40 + 16, 48), 1, "VALID")
+        return tf.nn.relu(y * weights(48) + weights(48))
 
     shapes = [[16, 16, 24], [8, 8, 32], [4, 4, 40], [16, 16, 16]]
     result = rewrite(function, *[[batch, *shape] for shape in shapes])
@@ -177,11 +159,11 @@ _LEFT = {
 @pytest.mark.parametrize("case", _LEFT)
 def test_what_is_convolved_behind_its_resize(rewrite, weights, image, case):
     shape, how, options = _LEFT[case]
-    kernel, size = weights(*shape), how.get("size", 20)
+    size = how.get("size", 20)
 
     def function(x):
         large = _enlarged(x, size)
-        y = tf.nn.conv2d(large, kernel, how.get("strides", 1), "SAME")
+        y = tf.nn.conv2d(large, weights(*shape), how.get("strides", 1), "SAME")
         return (y, large) if "again" in how else y
 
     image_shape = [2, 10, 10, how.get("channels", 32)]
@@ -191,14 +173,10 @@ def test_what_is_convolved_behind_its_resize(rewrite, weights, image, case):
     result.assert_same(image(*image_shape))
 
 
-def test_bytes_are_enlarged_before_they_are_convolved(rewrite, weights):
+def test_bytes_are_enlarged_before_they_are_convolved(rewrite, conv):
     """A resize makes float32 of any type, a convolution does not."""
-    kernel = weights(1, 1, 32, 48)
-
-    def function(x):
-        return tf.nn.conv2d(_enlarged(x, 20), kernel, 1, "SAME")
 
     spec = tf.TensorSpec([2, 10, 10, 32], tf.uint8)
-    result = rewrite(function, spec, options=Options(strict=True))
+    result = rewrite(lambda x: conv(_enlarged(x, 20), 48, 1), spec, options=Options(strict=True))
     assert _multiply_adds(result) == 2 * 400 * 32 * 48
     result.assert_same(tf.cast(tf.reshape(tf.range(6400) % 251, spec.shape), tf.uint8))

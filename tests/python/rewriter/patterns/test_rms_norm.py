@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 
 _EPSILON = 1e-5
 
@@ -37,8 +38,7 @@ def tokens():
 @pytest.mark.parametrize("spec", [[2, 7, 24], [None, None, 24]], ids=str)
 @pytest.mark.parametrize("spelling", _SPELLINGS)
 def test_spellings(rewrite, weights, tokens, spelling, spec):
-    w = weights(24)
-    result = rewrite(lambda x: tf.math.bessel_i0e(_SPELLINGS[spelling](x, w)), spec)
+    result = rewrite(lambda x: tf.math.bessel_i0e(_SPELLINGS[spelling](x, weights(24))), spec)
     assert result.blockdnn == {"LayerNorm": 1}
     assert not {"Rsqrt", "Mean", "Square", "Mul", "Sqrt"} & set(result.ops)
     (node,) = [n for n in result.nodes if n.op == "BlockdnnLayerNorm"]
@@ -63,16 +63,10 @@ def test_layers_of_keras(rewrite, tokens):
         result.assert_same(tokens)
 
 
-def test_it_stays_between_blocked_convolutions(rewrite, weights, image):
-    first, last, w = weights(3, 3, 3, 40), weights(3, 3, 40, 24), weights(40)
-
-    def function(x):
-        y = tf.nn.conv2d(x, first, 1, "SAME")
-        return tf.nn.conv2d(_SPELLINGS["rsqrt"](y, w), last, 1, "SAME")
-
-    result = rewrite(function, [None, 6, 7, 3])
-    assert result.blockdnn == {"Conv": 2, "LayerNorm": 1, "Reorder": 1}
-    result.assert_same(image(2, 6, 7, 3))
+@converts([None, 6, 7, 3], {"Conv": 2, "LayerNorm": 1, "Reorder": 1})
+def test_it_stays_between_blocked_convolutions(x, weights, conv):
+    y = conv(x, 40)
+    return conv(_SPELLINGS["rsqrt"](y, weights(40)), 24)
 
 
 _OTHERS = {
@@ -115,6 +109,5 @@ def test_weights_that_change_are_multiplied_behind_it(rewrite, tokens):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_one_that_is_no_number_is_that_of_its_row_alone(rewrite, weights, tokens, value):
-    w = weights(24)
     tokens[1, 3, 5] = value
-    rewrite(lambda x: _SPELLINGS["rsqrt"](x, w), [2, 7, 24]).assert_same(tokens)
+    rewrite(lambda x: _SPELLINGS["rsqrt"](x, weights(24)), [2, 7, 24]).assert_same(tokens)

@@ -3,71 +3,50 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 
 import tf_blockdnn as bd
 
 
-def test_behind_a_classifier(rewrite, weights, image):
-    kernel, bias = weights(40, 24), weights(24)
-    result = rewrite(lambda x: tf.nn.softmax(tf.matmul(x, kernel) + bias), [None, 40])
+def test_behind_a_classifier(rewrite, weights):
+    result = rewrite(
+        lambda x: tf.nn.softmax(tf.matmul(x, weights(40, 24)) + weights(24)), [None, 40]
+    )
     assert result.blockdnn == {"InnerProduct": 1, "Softmax": 1}
     assert "Softmax" not in result.ops and result.report.declined == []
     assert result.report.converted[-1].details == "24 channels"
-    result.assert_same(image(5, 40))
 
 
-def test_behind_a_reshape(rewrite, weights, image):
-    kernel = weights(1, 1, 32, 20)
-
+@converts([None, 8, 8, 32], some={"Softmax": 1})
+def test_behind_a_reshape(x, conv):
     def classify(x):
-        y = tf.nn.conv2d(tf.reduce_mean(x, [1, 2], keepdims=True), kernel, 1, "SAME")
+        y = conv(tf.reduce_mean(x, [1, 2], keepdims=True), 20, 1)
         return tf.nn.softmax(tf.reshape(y, [-1, 20]))
 
-    first = weights(3, 3, 32, 32)
-    result = rewrite(lambda x: classify(tf.nn.conv2d(x, first, 1, "SAME")), [None, 8, 8, 32])
-    assert result.blockdnn["Softmax"] == 1
-    result.assert_same(image(3, 8, 8, 32))
+    return classify(conv(x, 32))
 
 
-def test_behind_a_global_pool(rewrite, weights, image):
-    kernel = weights(3, 3, 32, 20)
-
-    def classify(x):
-        return tf.nn.softmax(tf.reduce_mean(tf.nn.conv2d(x, kernel, 1, "SAME"), [1, 2]))
-
-    result = rewrite(classify, [None, 8, 8, 32])
-    assert result.blockdnn["Softmax"] == 1 and "Softmax" not in result.ops
-    result.assert_same(image(3, 8, 8, 32))
+@converts([None, 8, 8, 32], some={"Softmax": 1}, ops={"Softmax": 0})
+def test_behind_a_global_pool(x, conv):
+    return tf.nn.softmax(tf.reduce_mean(conv(x, 20), [1, 2]))
 
 
 @pytest.mark.parametrize("channels", [3, 21])
-def test_of_every_pixel(rewrite, weights, image, channels):
+@converts([None, 8, 8, 32], some={"Softmax": 1}, report={"declined": []})
+def test_of_every_pixel(x, weights, channels):
     """What a convolution writes in blocks is read from a plain copy."""
-    kernel = weights(3, 3, 32, channels)
-    result = rewrite(lambda x: tf.nn.softmax(tf.nn.conv2d(x, kernel, 1, "SAME")), [None, 8, 8, 32])
-    assert result.blockdnn["Softmax"] == 1 and result.report.declined == []
-    result.assert_same(image(2, 8, 8, 32))
+    return tf.nn.softmax(tf.nn.conv2d(x, weights(3, 3, 32, channels), 1, "SAME"))
 
 
-def test_both_the_logits_and_their_softmax(rewrite, weights, image):
-    kernel = weights(40, 24)
-
-    def function(x):
-        y = tf.matmul(x, kernel)
-        return y, tf.nn.softmax(y)
-
-    result = rewrite(function, [None, 40])
-    assert result.blockdnn == {"InnerProduct": 1, "Softmax": 1}
-    result.assert_same(image(5, 40))
+@converts([None, 40], {"InnerProduct": 1, "Softmax": 1})
+def test_both_the_logits_and_their_softmax(x, weights):
+    y = tf.matmul(x, weights(40, 24))
+    return y, tf.nn.softmax(y)
 
 
-def test_an_inner_product_reads_it(rewrite, weights, image):
-    first, second = weights(40, 24), weights(24, 16)
-    result = rewrite(
-        lambda x: tf.nn.relu(tf.matmul(tf.nn.softmax(tf.matmul(x, first)), second)), [None, 40]
-    )
-    assert result.blockdnn == {"InnerProduct": 2, "Softmax": 1}
-    result.assert_same(image(5, 40))
+@converts([None, 40], {"InnerProduct": 2, "Softmax": 1})
+def test_an_inner_product_reads_it(x, weights):
+    return tf.nn.relu(tf.matmul(tf.nn.softmax(tf.matmul(x, weights(40, 24))), weights(24, 16)))
 
 
 def test_what_stays_with_tensorflow(rewrite, weights, image):
@@ -83,9 +62,10 @@ def test_what_stays_with_tensorflow(rewrite, weights, image):
 
 
 def test_calls_that_repeat(weights, image):
-    kernel, bias = weights(40, 24), weights(24)
     spec = [tf.TensorSpec([None, 40])]
-    function = tf.function(lambda x: tf.nn.softmax(x @ kernel + bias), input_signature=spec)
+    function = tf.function(
+        lambda x: tf.nn.softmax(x @ weights(40, 24) + weights(24)), input_signature=spec
+    )
     fast = bd.optimize(function)
     x = image(3, 40)
     for call in range(6):

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter.precision.calibration import (
-    Calibration,
-    split,
-)
+from tf_blockdnn.python.rewriter.precision.calibration import Calibration, split
 
 
 def concrete(*specs, **named):

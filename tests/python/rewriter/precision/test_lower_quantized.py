@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python import native
 from tf_blockdnn.python.rewriter import Options
 
 STRICT = Options(strict=True)
@@ -12,14 +11,8 @@ _FAST, _SLOW = "avx512_vnni", "avx2"  # CPUs that multiply bytes, and that do no
 
 
 @pytest.fixture(autouse=True)
-def on_isa(monkeypatch):
-    """on_isa(isa): the rewriter takes this CPU for one of that ISA; it begins with one of bytes."""
-
-    def use(isa):
-        monkeypatch.setattr(native, "active_isa", lambda: isa)
-
-    use(_FAST)
-    return use
+def on_a_cpu_of_bytes(on_isa):
+    on_isa(_FAST)
 
 
 class Filters:
@@ -77,12 +70,6 @@ def steps_off(result, step, *shape, count=4):
     return off.max(), (off < 1e-3).mean()
 
 
-def types(result, op):
-    names = {1: "f32", 4: "u8"}
-    attributes = [node.attr for node in result.nodes if node.op == f"Blockdnn{op}"]
-    return [(names[attr["T"].type], names[attr["dst_type"].type]) for attr in attributes]
-
-
 _SLOW_WINDOW = 5  # that Winograd's algorithm computes in float32 alone
 
 
@@ -119,9 +106,9 @@ def every_kind(filters, window=3):
 def test_a_network_of_every_kind_of_layer(rewrite, filters):
     network = every_kind(filters)
     result = rewrite(network, [None, 24, 24, 3], options=STRICT)
-    assert types(result, "Conv") == [("u8", "u8")] * 6
-    assert types(result, "Eltwise") == types(result, "Pool") == [("u8", "u8")]
-    assert types(result, "Concat") == [("u8", "u8")]
+    assert result.types("Conv") == [("u8", "u8")] * 6
+    assert result.types("Eltwise") == result.types("Pool") == [("u8", "u8")]
+    assert result.types("Concat") == [("u8", "u8")]
     # The image and what stands around the product round by themselves.
     assert result.ops["FakeQuantWithMinMaxVars"] == 3
     assert result.report.precision.count == 7 and not result.report.declined
@@ -154,7 +141,7 @@ def test_where_bytes_are_slow_it_rounds_in_float32(rewrite, filters, on_isa):
     on_isa(_SLOW)
     result = rewrite(every_kind(filters, _SLOW_WINDOW), [None, 24, 24, 3], options=STRICT)
     assert result.blockdnn["Conv"] >= 5
-    assert not {"u8"} & {kind for pair in types(result, "Conv") for kind in pair}
+    assert not {"u8"} & {kind for pair in result.types("Conv") for kind in pair}
     # The image and what stands around the product round by themselves.
     assert result.ops["FakeQuantWithMinMaxVars"] == 3
     layers = result.report.precision.layers
@@ -177,7 +164,7 @@ def test_layers_that_are_faster_so_stay_bytes(rewrite, filters, on_isa):
         return rounded(tf.nn.relu6(x), 0, 6)
 
     result = rewrite(network, [None, 9, 9, 16], options=STRICT)
-    assert types(result, "Conv") == [("u8", "u8")] * 2
+    assert result.types("Conv") == [("u8", "u8")] * 2
     assert not result.report.notes
 
 
@@ -187,11 +174,12 @@ def test_where_winograd_applies_it_is_float32(rewrite, filters, on_isa, window, 
     on_isa(_SLOW)
     one = filters(window, window, 64, 64)
 
-    def network(x):
-        return rounded(tf.nn.conv2d(rounded(x, -1, 1), one(), stride, "SAME"), -4, 4)
-
-    result = rewrite(network, [None, 9, 9, 64], options=STRICT)
-    assert types(result, "Conv") == [(kind, kind)]
+    result = rewrite(
+        lambda x: rounded(tf.nn.conv2d(rounded(x, -1, 1), one(), stride, "SAME"), -4, 4),
+        [None, 9, 9, 64],
+        options=STRICT,
+    )
+    assert result.types("Conv") == [(kind, kind)]
     assert bool(result.report.notes) == (kind == "f32")
 
 
@@ -215,7 +203,7 @@ def test_every_rounding_keeps_its_own_steps(rewrite, filters, on_isa, name, isa)
         return rounding(tf.nn.conv2d(x, two(), 1, "SAME"))
 
     result = rewrite(network, [None, 9, 9, 32], options=STRICT)
-    assert types(result, "Conv") == [(kind, kind)] * 2
+    assert result.types("Conv") == [(kind, kind)] * 2
     most, same = steps_off(result, _STEPS.get(name, 5 / 255), 9, 9, 32)
     assert most < 1.01 and same > 0.99
 
@@ -242,7 +230,7 @@ def test_what_is_not_understood_stays_float32_and_says_why(rewrite, filters, nam
         return tf.nn.conv2d(rounding(y), two(), 1, "SAME")
 
     result = rewrite(network, [None, 9, 9, 32], options=STRICT)
-    assert types(result, "Conv") == [("f32", "f32")] * 2
+    assert result.types("Conv") == [("f32", "f32")] * 2
     assert len([note for note in result.report.notes if reason in note]) == 2
     x = np.random.default_rng(7).uniform(-1, 1, (2, 9, 9, 32)).astype("float32")
     wanted, got = result.original(tf.constant(x)), result.concrete(tf.constant(x))
@@ -259,7 +247,7 @@ def test_readers_of_floats_get_what_the_bytes_stand_for(rewrite, filters):
         return tf.sort(y, axis=3) + rounded(z, -3.0, 3.0)
 
     result = rewrite(network, [None, 9, 9, 32], options=STRICT)
-    assert types(result, "Conv") == [("u8", "u8")] * 2
+    assert result.types("Conv") == [("u8", "u8")] * 2
     most, same = steps_off(result, 6 / 255, 9, 9, 32)
     assert most < 1.7 and same > 0.98
 
@@ -274,7 +262,7 @@ def test_in_loops_and_branches_too(rewrite, filters):
         return tf.while_loop(lambda i, y: i < 2, body, (0, x))[1]
 
     result = rewrite(network, [2, 9, 9, 32], options=STRICT)
-    assert types(result, "Conv") == [("u8", "u8")]
+    assert result.types("Conv") == [("u8", "u8")]
     assert result.report.precision.count == 1
     most, same = steps_off(result, 6 / 255, 9, 9, 32, count=2)
     assert most < 1.01 and same > 0.98
@@ -292,7 +280,7 @@ def test_calibration_takes_what_the_model_says_first(rewrite, filters):
     data = np.random.default_rng(7).uniform(-1, 1, (16, 9, 9, 32)).astype("float32")
     options = Options(strict=True, precision="int8")
     result = rewrite(network, [None, 9, 9, 32], options=options, calibration=data)
-    assert [source for source, _ in types(result, "Conv")] == ["u8"] * 3
+    assert [source for source, _ in result.types("Conv")] == ["u8"] * 3
     assert result.report.precision.count == 3
     assert result.report.precision.outputs[0].snr > 30
 

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
-from tf_blockdnn.python import native
 from tf_blockdnn.python.rewriter import Options
 
 keras = tf.keras
@@ -13,14 +12,8 @@ STRICT = Options(strict=True)
 
 
 @pytest.fixture(autouse=True)
-def on_isa(monkeypatch):
-    """on_isa(isa): the rewriter takes this CPU for one of that ISA; first one that has bfloat16."""
-
-    def use(isa):
-        monkeypatch.setattr(native, "active_isa", lambda: isa)
-
-    use("avx512_bf16")
-    return use
+def on_a_cpu_of_bfloat16(on_isa):
+    on_isa("avx512_bf16")
 
 
 def built(policy):
@@ -58,12 +51,6 @@ def models():
 
 def images(count=8):
     return np.random.default_rng(0).random((count, 16, 16, 3)).astype("float32")
-
-
-def types(result, op):
-    names = {1: "f32", 4: "u8", 14: "bf16"}
-    attributes = [node.attr for node in result.nodes if node.op == f"Blockdnn{op}"]
-    return [(names[attr["T"].type], names[attr["dst_type"].type]) for attr in attributes]
 
 
 def test_a_model_is_nearer_to_float32_than_it_was(models, tmp_path):
@@ -121,7 +108,7 @@ def test_arguments_and_results_keep_their_types(rewrite):
         return y, tf.cast(y, tf.int32), tf.nn.conv2d(y, cast(filters), 1, "SAME")
 
     result = rewrite(network, tf.TensorSpec([2, 8, 8, 32], tf.bfloat16), options=STRICT)
-    assert types(result, "Conv") == [("bf16", "bf16"), ("bf16", "f32")]
+    assert result.types("Conv") == [("bf16", "bf16"), ("bf16", "f32")]
     x = cast(np.random.default_rng(0).standard_normal((2, 8, 8, 32)) * 3)
     wanted, got = result.original(x), result.concrete(x)
     assert [y.dtype for y in got] == [y.dtype for y in wanted]
@@ -142,7 +129,7 @@ def test_in_a_loop_and_among_what_has_no_wider_form(rewrite):
         return tf.cast(tf.while_loop(lambda i, y: i < 2, body, (0, cast(x)))[1], tf.float32)
 
     result = rewrite(network, [2, 8, 8, 32], options=STRICT)
-    assert len(types(result, "Conv")) == 1
+    assert len(result.types("Conv")) == 1
     x = np.random.default_rng(0).standard_normal((2, 8, 8, 32)).astype("float32")
     wanted, got = result.original(tf.constant(x)), result.concrete(tf.constant(x))
     assert np.abs(wanted - got).max() < 0.03 * np.abs(wanted).max()

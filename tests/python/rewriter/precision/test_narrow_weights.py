@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.rewriter.precision.quantize import snr
 
 keras = tf.keras
 _TYPES = {"bf16": "bfloat16", "bf16-weights": "bfloat16", "int8-weights": "int8"}
@@ -58,11 +59,6 @@ def test_both_directions_and_the_head(precision, tmp_path):
     size = sum(file.stat().st_size for file in (tmp_path / "model").rglob("*") if file.is_file())
     part = 0.25 if precision == "int8-weights" else 0.5
     assert size < part * 4 * model.count_params() + 100_000  # the graph itself
-
-
-def snr(wanted, got):
-    wanted, got = np.asarray(wanted, np.float64), np.asarray(got, np.float64)
-    return 10 * np.log10(np.square(wanted).sum() / np.square(wanted - got).sum())
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "SimpleRNN"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import references
 import tensorflow as tf
+from converts import converts
 
 from tf_blockdnn.python.ops.post_op_entry import FUNCTIONS
 from tf_blockdnn.python.rewriter import Options
@@ -47,10 +48,7 @@ def test_keras_activation(rewrite, weights, image, name):
 _OTHER_SPELLINGS = {
     "swish with a slope": (lambda x: tf.nn.silu(x, beta=1.7), "eltwise(swish,alpha=1.70000005)"),
     "gelu tanh": (lambda x: tf.nn.gelu(x, approximate=True), "eltwise(gelu_tanh)"),
-    "gelu erf": (
-        lambda x: 0.5 * x * (1.0 + tf.math.erf(x / 2.0**0.5)),
-        "eltwise(gelu_erf)",
-    ),
+    "gelu erf": (lambda x: 0.5 * x * (1.0 + tf.math.erf(x / 2.0**0.5)), "eltwise(gelu_erf)"),
     "hard swish, multiplied last": (
         lambda x: x * tf.nn.relu6(x + 3.0) * (1.0 / 6.0),
         "eltwise(hard_swish)",
@@ -95,9 +93,10 @@ _PRELU = {
 @pytest.mark.parametrize("spelling", _PRELU)
 @pytest.mark.parametrize("channels", [16, 20])
 def test_prelu_is_one_post_op(rewrite, weights, image, spelling, channels):
-    kernel, slope = weights(3, 3, 16, channels), weights(1, 1, channels)
     result = rewrite(
-        lambda x: _PRELU[spelling](tf.nn.conv2d(x, kernel, 1, "SAME"), slope),
+        lambda x: _PRELU[spelling](
+            tf.nn.conv2d(x, weights(3, 3, 16, channels), 1, "SAME"), weights(1, 1, channels)
+        ),
         [None, None, None, 16],
     )
     assert result.blockdnn == {"Conv": 1, "Reorder": 2}
@@ -106,8 +105,7 @@ def test_prelu_is_one_post_op(rewrite, weights, image, spelling, channels):
 
 
 def test_a_prelu_of_a_dense_layer(rewrite, weights):
-    kernel, slope = weights(48, 32), weights(32)
-    result = rewrite(lambda x: _PRELU["Keras"](x @ kernel, slope), [None, 48])
+    result = rewrite(lambda x: _PRELU["Keras"](x @ weights(48, 32), weights(32)), [None, 48])
     assert result.blockdnn == {"InnerProduct": 1}
     assert not {"Relu", "Neg"} & set(result.ops)
     rows = np.random.default_rng(0).standard_normal((3, 48), np.float32)
@@ -115,11 +113,11 @@ def test_a_prelu_of_a_dense_layer(rewrite, weights):
 
 
 @pytest.mark.parametrize("other", ["slope of each pixel", "another tensor"])
-def test_what_only_looks_like_prelu_keeps_its_numbers(rewrite, weights, image, other):
-    kernel, slope = weights(3, 3, 16, 16), weights(6, 7, 16)
+def test_what_only_looks_like_prelu_keeps_its_numbers(rewrite, weights, image, other, conv):
+    slope = weights(6, 7, 16)
 
     def function(x):
-        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        y = conv(x, 16)
         if other == "another tensor":
             return tf.nn.relu(y) - slope[0, 0] * tf.nn.relu(-x)
         return tf.nn.relu(y) - slope * tf.nn.relu(-y)
@@ -137,29 +135,25 @@ def test_a_leaky_maximum_with_a_slope_above_one_is_not_leaky(rewrite, weights, i
         y = tf.nn.conv2d(x, kernel, 1, "SAME")
         return tf.maximum(y, 1.5 * y)
 
-    result = rewrite(function, [1, 6, 6, 16])
+    result = rewrite(function, [1, 6, 6, 16], tolerance=None)
     y = tf.nn.conv2d(x, kernel, 1, "SAME").numpy()
     np.testing.assert_allclose(result.concrete(x), np.maximum(y, 1.5 * y), atol=1e-5)
 
 
-def test_a_gradient_wrapper_does_not_hide_a_swish(rewrite, weights, image):
+@converts([1, 6, 6, 16], post_ops=["eltwise(swish,alpha=1)"])
+def test_a_gradient_wrapper_does_not_hide_a_swish(x, conv):
     """tf.nn.silu is a custom_gradient function: an IdentityN around the product."""
-    kernel = weights(3, 3, 16, 16)
 
     @tf.custom_gradient
     def swish(x):
         return x * tf.sigmoid(x), lambda dy: dy
 
-    result = rewrite(lambda x: swish(tf.nn.conv2d(x, kernel, 1, "SAME")), [1, 6, 6, 16])
-    assert result.post_ops() == ["eltwise(swish,alpha=1)"]
-    result.assert_same(image(1, 6, 6, 16))
+    return swish(conv(x, 16))
 
 
-def test_an_activation_with_no_form_stays(rewrite, weights, image):
-    result = rewrite(_after_convolution(weights, tf.math.bessel_i0e), [1, 6, 6, 16])
-    assert result.ops["BesselI0e"] == 1
-    assert "no blocked form" in result.reason("BesselI0e")
-    result.assert_same(image(1, 6, 6, 16))
+@converts([1, 6, 6, 16], ops={"BesselI0e": 1}, reason=("BesselI0e", "no blocked form"))
+def test_an_activation_with_no_form_stays(x, weights):
+    return _after_convolution(weights, tf.math.bessel_i0e)(x)
 
 
 def test_a_function_is_one_row():
@@ -264,7 +258,7 @@ _ONES = np.ones([1] * 4 + [16], np.float32)
 )
 @pytest.mark.parametrize("size", [6, None])
 def test_a_constant_of_more_axes_gives_them_to_the_result(rewrite, weights, image, formula, size):
-    result = rewrite(_after_convolution(weights, formula), [1, size, size, 16])
+    result = rewrite(_after_convolution(weights, formula), [1, size, size, 16], tolerance=None)
     assert not any(result.post_ops())
     x = image(1, 6, 6, 16)
     wanted = formula(tf.nn.conv2d(x, weights.variables_made[0], 1, "SAME"))
@@ -286,14 +280,15 @@ def test_a_map_that_float32_does_not_have_is_none(rewrite):
         )
         return y
 
-    result = rewrite(function, [1, 6, 6, 16], options=Options(algorithm="direct"))
+    options = Options(algorithm="direct")
+    result = rewrite(function, [1, 6, 6, 16], options=options, tolerance=None)
     assert result.blockdnn["Conv"] == 1 and result.post_ops() == [""]
     assert result.ops["FusedBatchNormV3"] == 1
 
 
-def test_few_ops_of_tensorflow_stay(rewrite):
-    result = rewrite(lambda x: tf.math.bessel_i0e(x * tf.sigmoid(x)), [None, 24])
-    assert result.blockdnn == {}
+@converts([None, 24], {})
+def test_few_ops_of_tensorflow_stay(x):
+    return tf.math.bessel_i0e(x * tf.sigmoid(x))
 
 
 @pytest.mark.parametrize("bound, limit", [(tf.minimum, -np.inf), (tf.maximum, np.inf)])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 
 from tf_blockdnn.python.rewriter import Options
 
@@ -73,13 +74,11 @@ def test_squared_differences_and_divided_constants(between):
     between(lambda a, b: 4.0 / (tf.cast(a > b, tf.float32) + 1.0))
 
 
-def test_a_choice_keeps_infinities_and_nan_of_what_is_left_out(rewrite, weights):
-    kernel = weights(1, 1, 16, 16)
-
+def test_a_choice_keeps_infinities_and_nan_of_what_is_left_out(rewrite, conv):
     def function(x):
-        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        y = conv(x, 16, 1)
         y = tf.where(y > 1.0, tf.math.log(y - 1.0), tf.sqrt(1.0 - y))
-        return tf.nn.conv2d(y, kernel, 1, "SAME")
+        return conv(y, 16, 1)
 
     result = rewrite(function, [1, 8, 8, 16], options=STRICT)
     assert result.blockdnn.get("Reorder", 0) <= 2 and not result.ops["SelectV2"]
@@ -88,29 +87,17 @@ def test_a_choice_keeps_infinities_and_nan_of_what_is_left_out(rewrite, weights)
     result.assert_same(x)
 
 
-def test_a_condition_that_is_read_elsewhere_stays(rewrite, weights, image):
-    kernel = weights(1, 1, 16, 16)
-
-    def function(x):
-        y = tf.nn.conv2d(x, kernel, 1, "SAME")
-        condition = y > 0.5
-        return tf.nn.conv2d(tf.where(condition, y, 0.0), kernel, 1, "SAME"), condition
-
-    result = rewrite(function, [1, 8, 8, 16], options=STRICT)
-    assert result.ops["SelectV2"] == 1 and result.ops["Greater"] == 1
-    result.assert_same(image(1, 8, 8, 16))
+@converts([1, 8, 8, 16], ops={"SelectV2": 1, "Greater": 1}, options=STRICT)
+def test_a_condition_that_is_read_elsewhere_stays(x, conv):
+    y = conv(x, 16, 1)
+    condition = y > 0.5
+    return conv(tf.where(condition, y, 0.0), 16, 1), condition
 
 
-def test_a_condition_that_is_written_twice_does_not(rewrite, weights, image):
-    kernel = weights(1, 1, 16, 16)
-
-    def function(x):
-        y = tf.nn.conv2d(x, kernel, 1, "SAME")
-        return tf.nn.conv2d(tf.where(y > 0.5, y, 0.0), kernel, 1, "SAME"), y > 0.5
-
-    result = rewrite(function, [1, 8, 8, 16], options=STRICT)
-    assert result.ops["SelectV2"] == 0 and result.ops["Greater"] == 1
-    result.assert_same(image(1, 8, 8, 16))
+@converts([1, 8, 8, 16], ops={"SelectV2": 0, "Greater": 1}, options=STRICT)
+def test_a_condition_that_is_written_twice_does_not(x, conv):
+    y = conv(x, 16, 1)
+    return conv(tf.where(y > 0.5, y, 0.0), 16, 1), y > 0.5
 
 
 def test_a_constant_by_a_tensor_is_one_division(between):
