@@ -94,3 +94,16 @@ def run(function, cases, workers=2):
     for thread in threads:
         thread.join()
     return results
+
+
+def check(function, cases, workers=2):
+    """What function(case) returned for each, of which the last says what is wrong, or None.
+
+    Fails with the cases that are wrong.
+    """
+    results = run(function, cases, workers)
+    findings = [(case, r if isinstance(r, str) else r[-1]) for case, r in results]
+    wrong = sorted(f"{case}: {finding}" for case, finding in findings if finding is not None)
+    report = "\n".join(wrong[:30])
+    assert not wrong, f"{len(wrong)} of {len(cases)} cases, by {function.__module__}:\n{report}"
+    return [result for _, result in results]

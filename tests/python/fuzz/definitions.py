@@ -96,12 +96,7 @@ def _conv_depthwise(a, src, weights, deep, *rest):
     if y is None:
         return None
     z = references.conv(
-        y,
-        v,
-        strides=a["strides"],
-        padding=_padding(a),
-        dilations=a["dilations"],
-        groups=oc,
+        y, v, strides=a["strides"], padding=_padding(a), dilations=a["dilations"], groups=oc
     )
     scale = _magnitude(x, w) * (1 + np.abs(v).max()) * 5 + _magnitude(y, v)
     names = {"post_ops": a["depthwise_post_ops"]}
@@ -343,12 +338,8 @@ def _rnn(a, src, kernel, recurrent, *rest):
     return _finish({"post_ops": ""}, y, (), None, 0, np.max(np.abs(y)))
 
 
-_KERAS = {
-    "vanilla": keras.layers.SimpleRNN,
-    "lstm": keras.layers.LSTM,
-    "gru": keras.layers.GRU,
-}
-_DEFINITIONS = {
+_KERAS = {"vanilla": keras.layers.SimpleRNN, "lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
+OPS = {
     "BlockdnnAttention": _attention,
     "BlockdnnBatchNorm": _batch_norm,
     "BlockdnnConcat": _concat,
@@ -375,10 +366,10 @@ _DEFINITIONS = {
 def expected(call):
     """What the first result must be, or None where nothing says it."""
     sizes = [size for array in call.arrays() for size in array.shape]
-    if call.op not in _DEFINITIONS or max(sizes, default=0) > 1 << 16:
+    if call.op not in OPS or max(sizes, default=0) > 1 << 16:
         return None  # TensorFlow's own ops end the process where they have [2**31 - 1, 2, 0]
     attrs = {name: plain(value) for name, value in attrs_of(call).items()}
-    define = _DEFINITIONS[call.op]
+    define = OPS[call.op]
     if narrow_calls.is_narrow(call, attrs):
         return narrow_calls.expected(call, attrs, define)
     return define(attrs, *(array.draw() for array in call.arrays()))

@@ -116,6 +116,8 @@ def _weights(d, call, dtype, name="weights", scales=1, offset=0, columns=None):
 
 def _conv(d, call):
     src, a = d.of(*_TYPES), call.attrs
+    if "sum(" in a["post_ops"] and "nhwc" in (a["src_layout"], a["dst_layout"]):
+        src = "float32"  # others take no such sum there
     weights = {"float32": ("bfloat16", "int8"), "bfloat16": ("bfloat16", "float32")}
     _weights(d, call, d.of(*weights.get(src, ("int8",))))
     if src == "float32":

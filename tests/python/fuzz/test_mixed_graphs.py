@@ -13,15 +13,8 @@ _SEED = int(os.environ.get("TF_BLOCKDNN_SEED", "0"))
 
 
 def test_mixed_graphs():
-    results = children.run(mixed_case.run, [(_SEED, index) for index in range(_EXAMPLES)])
-    wrong = [
-        f"{case}: {result}"
-        for case, result in results
-        if isinstance(result, str) or result[1] is not None
-    ]
-    report = "\n".join(sorted(wrong)[:20])
-    assert not wrong, f"{len(wrong)} of {_EXAMPLES} cases, by mixed_case.run(..):\n{report}"
+    results = children.check(mixed_case.run, [(_SEED, index) for index in range(_EXAMPLES)])
     # A generator whose graphs were left alone would prove nothing.
-    converted = [result[0] for _, result in results]
+    converted = [count for count, _ in results]
     assert sum(count > 0 for count in converted) > 0.7 * _EXAMPLES
     assert sum(converted) > 1.7 * _EXAMPLES

@@ -23,12 +23,5 @@ def test_there_is_much_to_edit(folder):
 
 def test_edited_attributes(folder):
     cases = [(str(folder), _SEED, index) for index in range(_EXAMPLES)]
-    results = children.run(model_case.run, cases)
-    wrong = [
-        f"{case[1:]}: {result}"
-        for case, result in results
-        if isinstance(result, str) or result[2] is not None
-    ]
-    assert not wrong, "\n".join(wrong)
-    outcomes = [result[1] for _, result in results]
+    outcomes = [outcome for _, outcome, _ in children.check(model_case.run, cases)]
     assert outcomes.count("refused/refused") > len(outcomes) / 4
