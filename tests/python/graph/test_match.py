@@ -73,10 +73,7 @@ def test_alternatives_and_backtracking():
 def test_one_of_several_spellings():
     half = OneOf(Op("Mul", _X, Scalar(0.5)), Op("RealDiv", _X, Scalar(2.0)))
     pattern = Op("Tanh", half)
-    for build in (
-        lambda x, y: tf.tanh(0.5 * x, name="r"),
-        lambda x, y: tf.tanh(x / 2.0, name="r"),
-    ):
+    for build in (lambda x, y: tf.tanh(0.5 * x, name="r"), lambda x, y: tf.tanh(x / 2.0, name="r")):
         assert _matcher(build, "r")(pattern).refs == {"x": Ref("x")}
     assert _matcher(lambda x, y: tf.tanh(x / 3.0, name="r"), "r")(pattern) is None
     assert _matcher(lambda x, y: tf.multiply(x, 0.5, name="r"), "r")(half)

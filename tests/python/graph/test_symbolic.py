@@ -43,12 +43,7 @@ def test_halving_twice_on_two_ways_agrees():
     assert once == other
 
 
-@given(
-    st.integers(8, 40),
-    st.integers(1, 5),
-    st.integers(1, 3),
-    st.sampled_from(["SAME", "VALID"]),
-)
+@given(st.integers(8, 40), st.integers(1, 5), st.integers(1, 3), st.sampled_from(["SAME", "VALID"]))
 def test_windows_of_numbers_follow_tensorflow(size, kernel, stride, padding):
     expected = -(-size // stride) if padding == "SAME" else -(-(size - kernel + 1) // stride)
     assert window(size, kernel, stride, padding, 0, 0) == expected

@@ -130,9 +130,7 @@ def test_a_type(body):
 def test_a_type_that_our_op_takes(planned):
     pool, sizes = only(planned, "BlockdnnPool"), only(planned, "Shape")
     refused(
-        planned,
-        "int32, not float32",
-        lambda: planned.view.set_inputs(pool, {"src": sizes.ref}),
+        planned, "int32, not float32", lambda: planned.view.set_inputs(pool, {"src": sizes.ref})
     )
 
 

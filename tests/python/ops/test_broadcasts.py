@@ -65,13 +65,10 @@ def test_one_blocked_operand_for_all_samples(floats):
 
 @pytest.mark.parametrize("shape", [(6,), (5, 6), (2, 5, 6), (2, 3, 4, 5, 6)], ids=str)
 def test_plain_tensors_of_any_rank(shape, floats):
-    x, other, gamma, beta = floats(*shape), floats(*shape), floats(6), floats(6)
-    y = bd.ops.layer_norm(x, gamma, beta, layout="nhwc")
-    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-    np.testing.assert_allclose(y, (x - mean) / np.sqrt(variance + 1e-3) * gamma + beta, atol=1e-4)
-    chain = bd.PostOps().binary("add", gamma).sum(operand=other).eltwise("relu")
+    x, other, row = floats(*shape), floats(*shape), floats(6)
+    chain = bd.PostOps().binary("add", row).sum(operand=other).eltwise("relu")
     y = bd.ops.eltwise(x, chain, layout="nhwc")
-    np.testing.assert_allclose(y, np.maximum(x + gamma + other, 0), atol=1e-6)
+    np.testing.assert_allclose(y, np.maximum(x + row + other, 0), atol=1e-6)
     if len(shape) > 1:
         y = bd.ops.eltwise(x, bd.PostOps().binary("add", other), layout="nhwc")
         np.testing.assert_array_equal(y, x + other)

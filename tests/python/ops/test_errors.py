@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from error_cases import CASES
+from error_cases import CASES, OF_KERNELS
 from error_cases.calls import blocked_zeros, conv
 
 import tf_blockdnn as bd
@@ -11,19 +11,16 @@ import tf_blockdnn as bd
 ERRORS = (ValueError, tf.errors.InvalidArgumentError)
 
 
-@pytest.mark.parametrize("what", CASES)
-def test_while_it_runs(what):
-    call, message = CASES[what]
+@pytest.mark.parametrize("message, call", CASES + OF_KERNELS)
+def test_while_it_runs(message, call):
     with pytest.raises(ERRORS, match=message):
         call()
 
 
-@pytest.mark.parametrize("what", CASES)
-def test_while_a_graph_is_built(what):
-    call, message = CASES[what]
-    with pytest.raises(ERRORS, match=message):
-        with tf.Graph().as_default():
-            call()
+@pytest.mark.parametrize("message, call", CASES)
+def test_while_a_graph_is_built(message, call):
+    with tf.Graph().as_default(), pytest.raises(ERRORS, match=message):
+        call()
 
 
 def test_shapes_unknown_until_it_runs():

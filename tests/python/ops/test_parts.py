@@ -1,5 +1,7 @@
 """src and dst as parts of wider tensors: the same bits as with tensors of their own."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -35,51 +37,32 @@ def into(sizes, floats, blocked):
 
 @pytest.fixture
 def weights(sizes, floats, blocked):
-    """A window, a depthwise one, an operand of dst's shape, a value a sample and channel."""
+    """A window, a depthwise one, an operand of dst's shape."""
     c = sizes[0]
-    return (
-        floats(3, 3, c, c),
-        floats(3, 3, 1, c),
-        blocked.pack(floats(2, 7, 9, c)),
-    )
+    return floats(3, 3, c, c), floats(3, 3, 1, c), blocked.pack(floats(2, 7, 9, c))
 
 
-def conv(src, weights, **options):
-    return bd.ops.conv(src, weights[0], algorithm="direct", **options, padding="SAME")
+conv = functools.partial(bd.ops.conv, padding="SAME")
+_CHAIN = "binary(add,channel,#0);sum(#1);eltwise(relu)"
+# name -> an op of a tensor, the weights and options. Operands have the shape of the result without
+# the channels beside it; the tail of an exponential does not stay zero by itself.
+OPS = {
+    "conv": lambda x, w, **o: conv(x, w[0], algorithm="direct", **o),
+    "winograd": lambda x, w, **o: conv(x, w[0], algorithm="winograd", **o),
+    "depthwise": lambda x, w, **o: conv(x, w[1], groups=w[1].shape[-1], **o),
+    "operands": lambda x, w, **o: conv(x, w[0], post_ops=_CHAIN, args=[w[1][0, 0, 0], w[2]], **o),
+    "pool": lambda x, w, **o: bd.ops.pool(
+        x, "max", 3, padding="SAME", channels=w[1].shape[-1], **o
+    ),
+    "eltwise": lambda x, w, **o: bd.ops.eltwise(
+        x, "binary(mul,tensor,#0);eltwise(exp)", args=[w[2]], channels=w[1].shape[-1], **o
+    ),
+}
 
 
-def winograd(src, weights, **options):
-    return bd.ops.conv(src, weights[0], algorithm="winograd", **options, padding="SAME")
-
-
-def depthwise(src, weights, **options):
-    return bd.ops.conv(src, weights[1], groups=weights[1].shape[-1], **options, padding="SAME")
-
-
-def with_operands(src, weights, **options):
-    """Operands have the shape of the result without the channels beside it."""
-    chain = "binary(add,channel,#0);sum(#1);eltwise(relu)"
-    args = [weights[1][0, 0, 0], weights[2]]
-    return bd.ops.conv(src, weights[0], post_ops=chain, args=args, **options, padding="SAME")
-
-
-def pool(src, weights, **options):
-    c = weights[1].shape[-1]
-    return bd.ops.pool(src, "max", 3, padding="SAME", channels=c, **options)
-
-
-def eltwise(src, weights, **options):
-    chain = "binary(mul,tensor,#0);eltwise(exp)"  # the tail does not stay zero by itself
-    c = weights[1].shape[-1]
-    return bd.ops.eltwise(src, chain, args=[weights[2]], channels=c, **options)
-
-
-OPS = (conv, winograd, depthwise, with_operands, pool, eltwise)
-
-
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.__name__)
-def test_parts(op, sizes, src, into, weights):
-    (own, wide), part = src, (BEFORE, sizes[1])
+@pytest.mark.parametrize("name", OPS)
+def test_parts(name, sizes, src, into, weights):
+    op, (own, wide), part = OPS[name], src, (BEFORE, sizes[1])
     expected = op(own, weights).numpy()
     blocks = slice(BEFORE // 16, BEFORE // 16 + expected.shape[1])
     np.testing.assert_array_equal(op(wide, weights, src_part=part), expected)
@@ -114,12 +97,7 @@ def test_chain_of_parts_is_the_concatenation(batch, floats, blocked):
         )
         # Reads what the convolution wrote, before the last part.
         return bd.ops.eltwise(
-            whole,
-            "eltwise(relu)",
-            channels=16,
-            src_part=(16, 112),
-            dst_part=(96, 112),
-            into=whole,
+            whole, "eltwise(relu)", channels=16, src_part=(16, 112), dst_part=(96, 112), into=whole
         )
 
     parts = [
@@ -183,68 +161,31 @@ def test_malformed_parts():
 LISTED = [1, 3, 4]  # of 6 blocks
 
 
-def _pointwise(src, floats, **options):
-    return bd.ops.conv(src, floats(1, 1, 48, 40), **options, padding="SAME")
+# name -> an op of a tensor, of what draws weights, and options
+OF_LISTED = {
+    "pointwise": lambda x, w, **o: conv(x, w(1, 1, 48, 40), **o),
+    "strided": lambda x, w, **o: conv(x, w(1, 1, 48, 32), strides=2, **o),
+    "paired": lambda x, w, **o: conv(x, w(1, 1, 48, 64), algorithm="paired", **o),
+    "direct": lambda x, w, **o: conv(x, w(3, 3, 48, 16), algorithm="direct", **o),
+    "winograd": lambda x, w, **o: conv(x, w(3, 3, 48, 16), algorithm="winograd", **o),
+    "plain": lambda x, w, **o: conv(x, w(1, 1, 48, 2), dst_layout="nhwc", **o),
+    "depthwise": lambda x, w, **o: conv(x, w(3, 3, 1, 48), groups=48, **o),
+    "conv_depthwise": lambda x, w, **o: bd.ops.conv_depthwise(
+        x, w(1, 1, 48, 32), w(3, 3, 32, 1), padding="SAME", **o
+    ),
+}
 
 
-def _strided(src, floats, **options):
-    return bd.ops.conv(src, floats(1, 1, 48, 32), strides=2, **options, padding="SAME")
-
-
-def _paired(src, floats, **options):
-    return bd.ops.conv(src, floats(1, 1, 48, 64), algorithm="paired", **options, padding="SAME")
-
-
-def _direct(src, floats, **options):
-    return bd.ops.conv(src, floats(3, 3, 48, 16), algorithm="direct", **options, padding="SAME")
-
-
-def _winograd(src, floats, **options):
-    return bd.ops.conv(src, floats(3, 3, 48, 16), algorithm="winograd", **options, padding="SAME")
-
-
-def _plain_result(src, floats, **options):
-    return bd.ops.conv(src, floats(1, 1, 48, 2), dst_layout="nhwc", **options, padding="SAME")
-
-
-def _depthwise(src, floats, **options):
-    return bd.ops.conv(src, floats(3, 3, 1, 48), groups=48, **options, padding="SAME")
-
-
-def _conv_depthwise(src, floats, **options):
-    return bd.ops.conv_depthwise(
-        src, floats(1, 1, 48, 32), floats(3, 3, 32, 1), **options, padding="SAME"
-    )
-
-
-@pytest.mark.parametrize(
-    "op",
-    [
-        _pointwise,
-        _strided,
-        _paired,
-        _direct,
-        _winograd,
-        _plain_result,
-        _depthwise,
-        _conv_depthwise,
-    ],
-    ids=lambda op: op.__name__,
-)
-def test_listed_blocks(op, floats, blocked):
+@pytest.mark.parametrize("name", OF_LISTED)
+def test_listed_blocks(name, floats, blocked):
     """The same bits as of a tensor of these blocks; NaN in all others."""
     x = floats(2, 15, 17, 96)
     wide = np.full_like(blocked.pack(x), np.nan)
     wide[:, LISTED] = blocked.pack(x)[:, LISTED]
-    seed = np.random.default_rng(1)
-
-    def same(*shape):
-        return seed.standard_normal(shape, np.float32)
-
-    state = seed.bit_generator.state
-    expected = op(wide[:, LISTED], same).numpy()
-    seed.bit_generator.state = state
-    got = op(wide, same, src_part=(0, 96), src_blocks=LISTED)
+    expected, got = (
+        OF_LISTED[name](x, lambda *shape: np.random.default_rng(1).standard_normal(shape, "f"), **o)
+        for x, o in ((wide[:, LISTED], {}), (wide, {"src_part": (0, 96), "src_blocks": LISTED}))
+    )
     np.testing.assert_array_equal(got, expected)
     assert np.isfinite(expected).all()
 

@@ -155,12 +155,7 @@ def test_convolution(algorithm, arguments, threads):
 @pytest.mark.parametrize("threads", [None, 1, 2, 3, 32])
 @pytest.mark.parametrize(
     ("algorithm", "src"),
-    [
-        ("rows", (1, 512)),
-        ("rows", (2, 512)),
-        ("gemm", (3, 400, 512)),
-        ("gemm", (40, 512)),
-    ],
+    [("rows", (1, 512)), ("rows", (2, 512)), ("gemm", (3, 400, 512)), ("gemm", (40, 512))],
 )
 @pytest.mark.parametrize("oc", [10, 40, 1000, 1024])
 def test_inner_product(algorithm, src, oc, threads):

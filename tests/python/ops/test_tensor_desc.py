@@ -179,88 +179,58 @@ def desc8():
 
 
 ERRORS = {
-    "no layout": (lambda: bd.TensorDesc((2, 3)), "a tensor needs a layout, or strides"),
-    "unknown layout": (
-        lambda: bd.TensorDesc((2, 3), layout="NC"),
-        'unknown layout "NC": names are like nhwc, nChw16c, OIhw16i16o',
+    "a tensor needs a layout, or strides": lambda: bd.TensorDesc((2, 3)),
+    'unknown layout "NC": names are like nhwc, nChw16c, OIhw16i16o': lambda: bd.TensorDesc(
+        (2, 3), layout="NC"
     ),
-    "rank": (
-        lambda: bd.TensorDesc((2, 3), layout="nchw"),
-        r"layout nchw has 4 dimensions, n, c, h, w; got dims \[2, 3\]",
+    r"layout nchw has 4 dimensions, n, c, h, w; got dims \[2, 3\]": lambda: bd.TensorDesc(
+        (2, 3), layout="nchw"
     ),
-    "rank of strides": (
-        lambda: bd.TensorDesc((1,) * 7, strides=(1,) * 7),
-        "a tensor has 1 to 6 dimensions",
+    "a tensor has 1 to 6 dimensions": lambda: bd.TensorDesc((1,) * 7, strides=(1,) * 7),
+    "a tensor needs a layout, or strid": lambda: bd.TensorDesc((), strides=()),
+    "dtype must be float32, bfloat16, float16, int32, int8 or uint8; got float64": lambda: (
+        bd.TensorDesc((2, 3), "float64", "nc")
     ),
-    "no dims": (lambda: bd.TensorDesc((), strides=()), "a tensor needs a layout, or strides"),
-    "dtype": (
-        lambda: bd.TensorDesc((2, 3), "float64", "nc"),
-        "dtype must be float32, bfloat16, float16, int32, int8 or uint8; got float64",
+    "dtype must be .* got nc": lambda: bd.TensorDesc((2, 3), "nc"),
+    r"dims must not be negative; got \[2, -3\]": lambda: bd.TensorDesc((2, -3), layout="nc"),
+    "dims must be a list of integers; got 5": lambda: bd.TensorDesc(5, layout="x"),
+    "dims must be a list of integers": lambda: bd.TensorDesc("23", layout="nc"),
+    r"dims must be integers; got \[2, 1.5\]": lambda: bd.TensorDesc((2, 1.5), layout="nc"),
+    r"dims must be integers; got \[2, None\]": lambda: bd.TensorDesc(
+        tf.TensorShape((2, None)), layout="nc"
     ),
-    "no dtype at all": (lambda: bd.TensorDesc((2, 3), "nc"), "dtype must be .* got nc"),
-    "negative dims": (
-        lambda: bd.TensorDesc((2, -3), layout="nc"),
-        r"dims must not be negative; got \[2, -3\]",
+    r"dims must fit into 64 bits; got \[2, 9223372036854775808\]": lambda: bd.TensorDesc(
+        (2, 2**63), layout="nc"
     ),
-    "dims": (lambda: bd.TensorDesc(5, layout="x"), "dims must be a list of integers; got 5"),
-    "dims of text": (lambda: bd.TensorDesc("23", layout="nc"), "dims must be a list of integers"),
-    "fractions": (
-        lambda: bd.TensorDesc((2, 1.5), layout="nc"),
-        r"dims must be integers; got \[2, 1.5\]",
+    r"a tensor of dims \[1099511627776, 1.*\] is too large: its size exceeds 2\^47": lambda: (
+        bd.TensorDesc((2**40, 2**40), layout="nc")
     ),
-    "unknown dims": (
-        lambda: bd.TensorDesc(tf.TensorShape((2, None)), layout="nc"),
-        r"dims must be integers; got \[2, None\]",
+    r"strides must be one number for each of the 2 dimensions; got \[1\]": lambda: bd.TensorDesc(
+        (2, 3), strides=(1,)
     ),
-    "64 bits": (
-        lambda: bd.TensorDesc((2, 2**63), layout="nc"),
-        r"dims must fit into 64 bits; got \[2, 9223372036854775808\]",
+    r"strides must not be negative; got \[3, -1\]": lambda: bd.TensorDesc((2, 3), strides=(3, -1)),
+    "offset must not be negative; got -1": lambda: bd.TensorDesc((2, 3), layout="nc", offset=-1),
+    "offset takes 4 indices, one a dimension; got 2": lambda: desc8().offset(1, 2),
+    r"index \(0, 24, 0, 0\) is outside the padded dims \(2, 24, 5, 4\)": lambda: desc8().offset(
+        0, 24, 0, 0
     ),
-    "overflow": (
-        lambda: bd.TensorDesc((2**40, 2**40), layout="nc"),
-        r"a tensor of dims \[1099511627776, 1099511627776\] is too large: its size exceeds 2\^47",
+    "is outside the padded dims": lambda: desc8().offset(0, -1, 0, 0),
+    r"submemory: 0 \+ 5 elements of dimension 3 reach beyond its 4": lambda: desc8().submemory(
+        (1, 8, 5, 5), (0, 0, 0, 0)
     ),
-    "number of strides": (
-        lambda: bd.TensorDesc((2, 3), strides=(1,)),
-        r"strides must be one number for each of the 2 dimensions; got \[1\]",
+    r"submemory: 4 \+ 8 elements of dimension 1 cut a block: it must start and end at a "
+    "multiple of 8, or end with the dimension, 17": lambda: desc8().submemory(
+        (1, 8, 5, 4), (0, 4, 0, 0)
     ),
-    "negative strides": (
-        lambda: bd.TensorDesc((2, 3), strides=(3, -1)),
-        r"strides must not be negative; got \[3, -1\]",
+    "submemory: dims must be one number for each of the 4 dimensions": lambda: desc8().submemory(
+        (1, 8, 5), (0, 0, 0)
     ),
-    "negative offset": (
-        lambda: bd.TensorDesc((2, 3), layout="nc", offset=-1),
-        "offset must not be negative; got -1",
-    ),
-    "number of indices": (
-        lambda: desc8().offset(1, 2),
-        "offset takes 4 indices, one a dimension; got 2",
-    ),
-    "index": (
-        lambda: desc8().offset(0, 24, 0, 0),
-        r"index \(0, 24, 0, 0\) is outside the padded dims \(2, 24, 5, 4\)",
-    ),
-    "negative index": (lambda: desc8().offset(0, -1, 0, 0), "is outside the padded dims"),
-    "part outside": (
-        lambda: desc8().submemory((1, 8, 5, 5), (0, 0, 0, 0)),
-        r"submemory: 0 \+ 5 elements of dimension 3 reach beyond its 4",
-    ),
-    "part of a block": (
-        lambda: desc8().submemory((1, 8, 5, 4), (0, 4, 0, 0)),
-        r"submemory: 4 \+ 8 elements of dimension 1 cut a block: it must start and end at a "
-        "multiple of 8, or end with the dimension, 17",
-    ),
-    "rank of a part": (
-        lambda: desc8().submemory((1, 8, 5), (0, 0, 0)),
-        "submemory: dims must be one number for each of the 4 dimensions",
-    ),
-    "changed": (lambda: setattr(desc8(), "dims", (1,)), "dims"),
+    "dims": lambda: setattr(desc8(), "dims", (1,)),
 }
 
 
-@pytest.mark.parametrize("what", ERRORS)
-def test_errors(what):
-    call, message = ERRORS[what]
+@pytest.mark.parametrize("message, call", ERRORS.items())
+def test_errors(message, call):
     with pytest.raises((ValueError, IndexError, AttributeError), match=message) as error:
         call()
     assert "\n" not in str(error.value)

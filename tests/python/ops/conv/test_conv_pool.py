@@ -91,28 +91,3 @@ def test_empty_and_unknown_shapes():
 
     for n, h in ((1, 4), (3, 7)):
         assert function(tf.zeros((n, 1, h, 9, 16))).shape == (n, 2, h // 2, 4, 16)
-
-
-ERRORS = [
-    (dict(pool=3), r"pool must be \[2, 2\] or nothing; got \[3, 3\]: use an op of its own"),
-    (dict(pool=[2, 1]), r"pool must be \[2, 2\]"),
-    (dict(pool=(2, 2, 2)), r"pool must be an integer or \[height, width\]"),
-    (dict(pool="2"), r"pool must be an integer or \[height, width\]"),
-    (dict(pool=2, dst_layout="nhwc"), "pool needs dst_layout nChw16c; reorder its result"),
-    (
-        dict(pool=2, post_ops="sum(#0)", args=[tf.zeros((1, 1, 4, 4, 16))]),
-        r"shape and layout of dst before pooling, \[1,1,8,8,16\]; got \[1,1,4,4,16\]",
-    ),
-    (dict(pool=2, post_ops="eltwise(swish)"), "pools where Winograd's tiles hold whole windows"),
-    (dict(pool=2, algorithm="direct"), "pools where Winograd's tiles hold whole windows"),
-]
-
-
-@pytest.mark.parametrize("changes, message", ERRORS, ids=lambda value: str(value)[:40])
-def test_errors(changes, message):
-    """One line, when it runs and while a graph is built."""
-    src, weights = tf.zeros((1, 1, 8, 8, 16)), tf.zeros((3, 3, 16, 16))
-    call = lambda: bd.ops.conv(src, weights, **{"padding": "SAME"} | changes)  # noqa: E731
-    for run in (call, tf.function(call, autograph=False)):
-        with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
-            run()

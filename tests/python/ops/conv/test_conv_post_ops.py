@@ -22,13 +22,12 @@ KSIZES = [(1, 1), (3, 3)]
 class Case:
     """A convolution in one of the layouts, and its plain result without post-ops."""
 
-    def __init__(self, blocked, draw, form, ksize, groups=1):
+    def __init__(self, blocked, draw, form, ksize):
         self.blocked, self.draw = blocked, draw
         self.src_layout, self.dst_layout, self.ic, self.oc = form
-        self.groups = groups
         self.x = draw(2, 6, 9, self.ic)
-        self.weights = draw(*ksize, self.ic // groups, self.oc)
-        self.plain = references.conv(self.x, self.weights, groups=groups)
+        self.weights = draw(*ksize, self.ic, self.oc)
+        self.plain = references.conv(self.x, self.weights)
 
     def lay_out(self, value):
         return self.blocked.pack(value) if self.dst_layout == "nChw16c" else value
@@ -38,7 +37,6 @@ class Case:
         ours = bd.ops.conv(
             src,
             self.weights,
-            groups=self.groups,
             post_ops=post_ops,
             args=args,
             dst=dst,
@@ -61,59 +59,11 @@ def case(request, form, integers, blocked):
     return Case(blocked, integers, form, request.param)
 
 
-def test_bias_and_relu(case):
-    bias = case.draw(case.oc)
-    ours = case.run("binary(add,channel,#0);eltwise(relu)", [bias])
-    np.testing.assert_array_equal(ours, np.maximum(case.plain + bias, 0))
-
-
 def test_operands_with_offsets(case):
     everything = case.draw(5 + case.oc + 3)
     ours = case.run("binary(add,channel,#0@5);binary(mul,scalar,#0@2)", [everything])
     bias = everything[5 : 5 + case.oc]
     np.testing.assert_array_equal(ours, (case.plain + bias) * everything[2])
-
-
-def test_sum_then_relu(case):
-    bias, residual = case.draw(case.oc), case.draw(*case.plain.shape)
-    ours = case.run("binary(add,channel,#0);sum(#1);eltwise(relu)", [bias, case.lay_out(residual)])
-    np.testing.assert_array_equal(ours, np.maximum(case.plain + bias + residual, 0))
-
-
-def test_relu_then_scaled_sum(case):
-    residual = case.draw(*case.plain.shape)
-    ours = case.run("eltwise(relu);sum(#0,scale=0.5)", [case.lay_out(residual)])
-    np.testing.assert_array_equal(ours, np.maximum(case.plain, 0) + 0.5 * residual)
-
-
-@pytest.mark.parametrize("alg", ["add", "sub", "mul", "max", "min", "prelu"])
-@pytest.mark.parametrize("shape", ["scalar", "channel", "sample_channel", "tensor"])
-def test_binary(alg, shape, case):
-    dims = {
-        "scalar": (1, 1, 1, 1),
-        "channel": (1, 1, 1, case.oc),
-        "sample_channel": (2, 1, 1, case.oc),
-        "tensor": case.plain.shape,
-    }[shape]
-    operand = case.draw(*dims)
-    whole = shape in ("sample_channel", "tensor")
-    ours = case.run(
-        f"binary({alg},{shape},#0)", [case.lay_out(operand) if whole else operand.ravel()]
-    )
-    np.testing.assert_array_equal(ours, references.BINARY[alg](case.plain, operand))
-
-
-@pytest.mark.parametrize("name", sorted(references.ELTWISE))
-def test_eltwise(name, form, integers, blocked):
-    case = Case(blocked, integers, form, (1, 1))
-    parameters, function = references.ELTWISE[name]
-    scaled = case.plain / 32 if name not in references.POSITIVE_ONLY else abs(case.plain) / 32 + 1
-    before = "eltwise(linear,alpha=0.03125)"
-    if name in references.POSITIVE_ONLY:
-        before = "eltwise(abs);eltwise(linear,alpha=0.03125,beta=1)"
-    entry = f"eltwise({name},{parameters})" if parameters else f"eltwise({name})"
-    ours = case.run(f"{before};{entry}", [])
-    np.testing.assert_allclose(ours, function(scaled), rtol=2e-6, atol=2e-6)
 
 
 def test_the_chain_of_the_source_document(case):
@@ -130,25 +80,6 @@ def test_the_chain_of_the_source_document(case):
     expected = s_lin * (alpha * (s_sum * previous + s_tanh * np.tanh(s_conv * case.plain)) + beta)
     for dst in (previous, case.lay_out(previous)):
         np.testing.assert_allclose(case.run(chain, [], dst), expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("groups,ic,oc", [(48, 48, 48), (20, 20, 20), (3, 9, 21), (5, 5, 15)])
-def test_groups(groups, ic, oc, integers, blocked):
-    case = Case(blocked, integers, ("nChw16c", "nChw16c", ic, oc), (3, 3), groups)
-    bias, residual = integers(oc), integers(*case.plain.shape)
-    ours = case.run("binary(add,channel,#0);sum(#1);eltwise(relu6)", [bias, blocked.pack(residual)])
-    np.testing.assert_array_equal(ours, np.clip(case.plain + bias + residual, 0, 6))
-
-
-def test_sum_over_many_input_channels(integers, blocked):
-    """The residual is added once, not at every continuation of the sums."""
-    case = Case(blocked, integers, ("nChw16c", "nChw16c", 600, 40), (3, 3))
-    residual = integers(*case.plain.shape)
-    for chain, expected in [
-        ("sum(#0);eltwise(relu)", np.maximum(case.plain + residual, 0)),
-        ("eltwise(relu);sum(#0)", np.maximum(case.plain, 0) + residual),
-    ]:
-        np.testing.assert_array_equal(case.run(chain, [blocked.pack(residual)]), expected)
 
 
 def test_sum_leaves_a_shared_operand_alone(integers, blocked):

@@ -60,35 +60,6 @@ def test_empty():
         assert y.shape == [shape[0], 1, 9 if shape[2] else 0, 9, 16]
 
 
-def test_new_weights_are_seen():
-    """Packed weights belong to the values that were packed."""
-    x, weights = block(_random(1, 4, 4, 16)), tf.Variable(_random(2, 2, 16, 16))
-    first = [bd.ops.conv_transpose(x, weights, strides=2) for _ in range(3)][-1]
-    weights.assign(2 * weights)
-    np.testing.assert_allclose(bd.ops.conv_transpose(x, weights, strides=2), 2 * first, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "shape, changes, message",
-    [
-        ((1, 1, 4, 4, 8), {}, "src"),
-        ((1, 1, 4, 4, 16), {"channels": 15}, "channels = 15"),
-        ((1, 1, 4, 4, 16), {"strides": [1, 17]}, "at most 16"),
-        ((1, 1, 4, 4, 16), {"strides": 0}, "strides"),
-        ((1, 1, 4, 4, 16), {"crops": [[-1, 0], [0, 0]]}, "negative"),
-        ((1, 1, 4, 4, 16), {"crops": [[9, 9], [0, 0]]}, "exceed"),
-        ((1, 1, 4, 4, 16), {"dst_layout": "nhwc"}, "fewer than 16"),
-        ((1, 1, 4, 4, 16), {"weights_offset": 1}, "weights have"),
-        ((1, 1, 4, 4, 16), {"weights_shape": [3, 3, 16]}, "weights_shape"),
-        ((1, 1, 4, 4, 16), {"post_ops": "sum()"}, "dst="),
-    ],
-)
-def test_errors(shape, changes, message):
-    src, weights = np.zeros(shape, "float32"), np.zeros((3, 3, 16, 16), "float32")
-    with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
-        bd.ops.conv_transpose(src, weights, **({"strides": 2} | changes))
-
-
 @pytest.mark.parametrize("strides", [(200000, 1), (1, 17), (17, 1)])
 def test_strides_are_bounded(strides):
     """Each phase along an axis is a convolution that is planned."""

@@ -47,20 +47,3 @@ def test_empty():
     weights = _random(3, 3, 3, 16, 16)
     y = bd.ops.conv_volume(np.zeros((0, 1, 4, 4, 16), "float32"), weights, depth=4, padding="SAME")
     assert y.shape == [0, 1, 4, 4, 16]
-
-
-@pytest.mark.parametrize(
-    "shape, changes, message",
-    [
-        ((4, 1, 4, 4, 8), {}, "src"),
-        ((5, 1, 4, 4, 16), {}, "no whole volumes of 4"),
-        ((4, 1, 4, 4, 16), {"channels": 15}, "channels = 15"),
-        ((4, 1, 4, 4, 16), {"strides": [1, 0, 1]}, "strides"),
-        ((4, 1, 4, 4, 16), {"weights_shape": [3, 3, 16, 16]}, "weights_shape"),
-        ((4, 1, 4, 4, 16), {"weights_offset": 1}, "weights have"),
-    ],
-)
-def test_errors(shape, changes, message):
-    src, weights = np.zeros(shape, "float32"), np.zeros((3, 3, 3, 16, 16), "float32")
-    with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
-        bd.ops.conv_volume(src, weights, **({"depth": 4, "padding": "SAME"} | changes))

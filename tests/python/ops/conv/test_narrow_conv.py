@@ -105,29 +105,20 @@ def assert_close(y, channels, expected, dst, to):
 @pytest.mark.parametrize("dst", [F32, BF16, U8])
 @pytest.mark.parametrize("other", [F32, BF16, U8])
 @pytest.mark.parametrize("window", ["3x3", "1x1", "depthwise"])
-def test_bias_sum_and_activation(src, dst, other, window, rng):
+@pytest.mark.parametrize("sum_first", [True, False])
+def test_bias_sum_and_activation(src, dst, other, window, sum_first, rng):
     case = Case(rng, window, src)
     bias = rng.standard_normal(case.oc).astype(np.float32)
     added = Tensor(rng, case.sums.shape, other, (0.02, 60))
-    to = (0.4, 0) if is_bytes(dst) else None
-    chain = bd.PostOps().binary("add", bias).sum(operand=tf.constant(added.blocked)).eltwise("relu")
+    operand, chain = tf.constant(added.blocked), bd.PostOps().binary("add", bias)
+    if sum_first:
+        chain = chain.sum(operand=operand).eltwise("relu")
+        expected = np.maximum(case.sums + bias + added.real, 0)
+    else:
+        chain = chain.eltwise("relu").sum(0.5, operand=operand).eltwise("abs")
+        expected = np.abs(np.maximum(case.sums + bias, 0) + 0.5 * added.real)
+    to = (0.4, 0 if sum_first else 80) if is_bytes(dst) else None
     y = case.run(dst, to, post_ops=chain, sum_quantization=added.quantization)
-    assert_close(y, case.oc, np.maximum(case.sums + bias + added.real, 0), dst, to)
-
-
-@pytest.mark.parametrize("src", [BF16, U8])
-@pytest.mark.parametrize("dst", [F32, BF16, U8])
-@pytest.mark.parametrize("other", [F32, BF16, U8])
-@pytest.mark.parametrize("window", ["3x3", "1x1", "depthwise"])
-def test_sum_behind_an_activation(src, dst, other, window, rng):
-    case = Case(rng, window, src)
-    bias = rng.standard_normal(case.oc).astype(np.float32)
-    added = Tensor(rng, case.sums.shape, other, (0.02, 60))
-    to = (0.4, 80) if is_bytes(dst) else None
-    chain = bd.PostOps().binary("add", bias).eltwise("relu")
-    chain = chain.sum(0.5, operand=tf.constant(added.blocked)).eltwise("abs")
-    y = case.run(dst, to, post_ops=chain, sum_quantization=added.quantization)
-    expected = np.abs(np.maximum(case.sums + bias, 0) + 0.5 * added.real)
     assert_close(y, case.oc, expected, dst, to)
 
 
@@ -221,33 +212,6 @@ def test_gradients_of_narrow_results_are_refused(rng):
         y = case.run(BF16, src=x)
     with pytest.raises(ValueError, match="BlockdnnConv of bfloat16 has no gradient"):
         tape.gradient(y, x)
-
-
-@pytest.mark.parametrize(
-    "changes,message",
-    [
-        (dict(src_quantization=None), "src_quantization of a uint8 tensor must be"),
-        (dict(src_quantization=(0.0, 3)), r"must be \[scale, zero_point\].*got \[0, 3\]"),
-        (dict(src_quantization=(1.0, 3.5)), r"must be \[scale, zero_point\].*got \[1, 3.5\]"),
-        (dict(weight_scales=None), "weights of int8 need weight_scales, one tensor"),
-        (dict(weight_scales=np.ones(3, np.float32)), r"weight_scales must be \[33\]"),
-        (dict(dtype=U8), "dst_quantization of a uint8 tensor must be"),
-        (dict(dst_quantization=(1, 2)), "dst_quantization is for uint8; dst is float32"),
-        (dict(src_quantization="high"), r"src_quantization must be \(scale, zero_point\)"),
-        (
-            dict(into=np.zeros((2, 3, 8, 9, 16), np.uint8)),
-            "into must have the type of the result, float32; got uint8",
-        ),
-        (dict(sum_quantization=(1, 2)), "sum_quantization is for uint8"),
-    ],
-)
-def test_errors_name_the_remedy(changes, message, rng):
-    case = Case(rng, "3x3", U8)
-    arguments = dict(
-        src_quantization=case.x.quantization, weight_scales=case.scales, padding="SAME"
-    )
-    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=message):
-        bd.ops.conv(case.x.blocked, case.weights, **arguments | changes)
 
 
 def test_one_operand_only_may_be_narrow(rng):

@@ -1,11 +1,10 @@
-"""What ops refuse: `CASES`, what is wrong -> (a call that does it, the words of its message)."""
+"""What ops refuse: pairs of the words of a message and a call that it refuses."""
 
-from . import conv, movement, planes, post_ops, products
+from . import conv, movement, pixels, planes, post_ops, products
 
-CASES = {
-    **conv.CASES,
-    **movement.CASES,
-    **planes.CASES,
-    **post_ops.CASES,
-    **products.CASES,
-}
+OF_KERNELS = [*conv.OF_KERNELS.items(), *planes.OF_KERNELS.items()]
+CASES = [
+    case
+    for one in (conv, movement, pixels, planes, post_ops, products)
+    for case in one.CASES.items()
+]

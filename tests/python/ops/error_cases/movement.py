@@ -18,273 +18,185 @@ def reorder_desc(**changes):
     return bd.ops.reorder(**arguments)
 
 
-# What is wrong -> a call that does it, and the words its message must have.
+def concat_parts(parts):
+    values = [tf.zeros((1, 1, 2, 2, 16)), tf.zeros((1, 3, 2, 2, 16))]
+    return bd.ops.concat(values, channels=[7, 20], src_parts=parts)
+
+
+# The words of a message -> a call that it refuses.
 CASES = {
-    "reorder: channels of a plain tensor": (
-        lambda: bd.ops.reorder(tf.zeros((1, 2, 2, 5)), "nhwc", BLOCKED, channels=6),
-        r"src must be nhwc, \[N, H, W, 6\]; got \[1,2,2,5\]",
+    r"src must be nhwc, \[N, H, W, 6\]; got \[1,2,2,5\]": lambda: bd.ops.reorder(
+        tf.zeros((1, 2, 2, 5)), "nhwc", BLOCKED, channels=6
     ),
-    "reorder: rank": (
-        lambda: bd.ops.reorder(tf.zeros((2, 2, 5)), "nhwc", BLOCKED, channels=5),
-        r"src must be nhwc, \[N, H, W, 5\]; got \[2,2,5\]",
+    r"src must be nhwc, \[N, H, W, 5\]; got \[2,2,5\]": lambda: bd.ops.reorder(
+        tf.zeros((2, 2, 5)), "nhwc", BLOCKED, channels=5
     ),
-    "reorder: blocks of a blocked tensor": (
-        lambda: bd.ops.reorder(blocked_zeros(17), BLOCKED, "nhwc", channels=33),
-        r"src must be nChw16c, \[N, 3, H, W, 16\] for 33 channels; got \[1,2,6,7,16\]",
+    r"src must be nChw16c, \[N, 3, H, W, 16\] for 33 channels; got \[1,2,6,7,16\]": lambda: (
+        bd.ops.reorder(blocked_zeros(17), BLOCKED, "nhwc", channels=33)
     ),
-    "reorder: lanes of a blocked tensor": (
-        lambda: bd.ops.reorder(tf.zeros((1, 2, 6, 7, 8)), BLOCKED, "nhwc", channels=20),
-        r"src must be nChw16c.*got \[1,2,6,7,8\]",
+    r"src must be nChw16c.*got \[1,2,6,7,8\]": lambda: bd.ops.reorder(
+        tf.zeros((1, 2, 6, 7, 8)), BLOCKED, "nhwc", channels=20
     ),
-    "reorder: unknown layout": (
-        lambda: bd.ops.reorder(tf.zeros((1, 2, 2, 5)), "nhwc", "hcwn"),
-        r'dst_layout: unknown layout "hcwn": names are like nhwc, nChw16c, OIhw16i16o',
+    r'dst_layout: unknown layout "hcwn": names are like nhwc, nChw16c, OIhw16i16o': lambda: (
+        bd.ops.reorder(tf.zeros((1, 2, 2, 5)), "nhwc", "hcwn")
     ),
-    "reorder: layouts of another rank": (
-        lambda: bd.ops.reorder(tf.zeros((1, 2, 2, 5)), "nhwc", "ncw"),
-        r"dst_layout ncw has 3 dimensions, not the 4 of the reorder",
+    r"dst_layout ncw has 3 dimensions, not the 4 of the reorder": lambda: bd.ops.reorder(
+        tf.zeros((1, 2, 2, 5)), "nhwc", "ncw"
     ),
-    "reorder: blocked weights by name": (
-        lambda: raw(
-            "blockdnn_reorder",
-            tf.zeros((1, 2, 3, 3, 8, 8)),
-            into=[],
-            src_layout="OIhw8i8o",
-            dst_layout="oihw",
-        ),
-        r"dims must give dimension 1 \(i\): a tensor in OIhw8i8o does not tell how much of it is",
+    r"dims must give dimension 1 \(i\): a tensor in OIhw8i8o does not tell": lambda: raw(
+        "blockdnn_reorder",
+        tf.zeros((1, 2, 3, 3, 8, 8)),
+        into=[],
+        src_layout="OIhw8i8o",
+        dst_layout="oihw",
     ),
-    "reorder: no layout and no dims": (
-        lambda: raw(
-            "blockdnn_reorder", tf.zeros(4), into=[], src_layout="", dst_layout="", src_strides=[1]
-        ),
-        r"dims must list the 1 to 6 logical dimensions; got 0",
+    r"dims must list the 1 to 6 logical dimensions; got 0": lambda: raw(
+        "blockdnn_reorder", tf.zeros(4), into=[], src_layout="", dst_layout="", src_strides=[1]
     ),
-    "reorder: strides of unknown dims": (
-        lambda: raw(
-            "blockdnn_reorder",
-            tf.zeros(4),
-            into=[],
-            src_layout="nhwc",
-            dst_layout="nchw",
-            dst_strides=[1, 1, 1, 1],
-        ),
-        r"dims must be given in full where dst has strides or an offset",
+    r"dims must be given in full where dst has strides or an offset": lambda: raw(
+        "blockdnn_reorder",
+        tf.zeros(4),
+        into=[],
+        src_layout="nhwc",
+        dst_layout="nchw",
+        dst_strides=[1, 1, 1, 1],
     ),
-    "reorder: shape of weights": (
-        lambda: reorder_desc(
-            x=tf.zeros((2, 2, 3, 3, 8, 8)),
-            src=desc("OIhw8i8o", (17, 9, 3, 3)),
-            dst="oihw",
-        ),
-        r"src must be OIhw8i8o, \[3, 2, 3, 3, 8, 8\] for 17 output channels and 9 input channels; "
-        r"got \[2,2,3,3,8,8\]",
+    r"src must be OIhw8i8o, \[3, 2, 3, 3, 8, 8\] for 17 output channels and 9 input channels; "
+    r"got \[2,2,3,3,8,8\]": lambda: reorder_desc(
+        x=tf.zeros((2, 2, 3, 3, 8, 8)), src=desc("OIhw8i8o", (17, 9, 3, 3)), dst="oihw"
     ),
-    "reorder: memory too small": (
-        lambda: reorder_desc(x=tf.zeros(10), src=bd.TensorDesc((3, 4), strides=(8, 1))),
-        r"src has 10 elements, not the 20 that float32 \[3, 4\] strides \[8, 1\] needs",
+    r"src has 10 elements, not the 20 that float32 \[3, 4\] strides \[8, 1\] needs": lambda: (
+        reorder_desc(x=tf.zeros(10), src=bd.TensorDesc((3, 4), strides=(8, 1)))
     ),
-    "reorder: into too small": (
-        lambda: reorder_desc(dst=bd.TensorDesc((3, 4), strides=(8, 1)), into=tf.zeros(19)),
-        r"into has 19 elements, not the 20",
+    r"into has 19 elements, not the 20": lambda: reorder_desc(
+        dst=bd.TensorDesc((3, 4), strides=(8, 1)), into=tf.zeros(19)
     ),
-    "reorder: into of another shape": (
-        lambda: reorder_desc(into=tf.zeros((3, 4))),
-        r"into must be cn, \[4, 3\]; got \[3,4\]",
+    r"into must be cn, \[4, 3\]; got \[3,4\]": lambda: reorder_desc(into=tf.zeros((3, 4))),
+    r"strides \[3, 1\] of dst, with dims \[3, 4\], let its elements overlap": lambda: reorder_desc(
+        dst=bd.TensorDesc((3, 4), strides=(3, 1))
     ),
-    "reorder: elements that overlap": (
-        lambda: reorder_desc(dst=bd.TensorDesc((3, 4), strides=(3, 1))),
-        r"strides \[3, 1\] of dst, with dims \[3, 4\], let its elements overlap",
+    r"reorder needs equal dims; src has \(3, 4\), dst \(4, 3\)": lambda: reorder_desc(
+        dst=desc("nc", (4, 3))
     ),
-    "reorder: other dims": (
-        lambda: reorder_desc(dst=desc("nc", (4, 3))),
-        r"reorder needs equal dims; src has \(3, 4\), dst \(4, 3\)",
+    r"scales must be one number, or have 2 dimensions as dims .*; got 1 dimension": lambda: (
+        reorder_desc(scales=[1, 2, 3, 4])
     ),
-    "reorder: scales of another rank": (
-        lambda: reorder_desc(scales=[1, 2, 3, 4]),
-        r"scales must be one number, or have 2 dimensions as dims \[3, 4\] have; got 1 dimension",
+    r"scales of shape \[1, 3\] do not fit dims \[3, 4\]: each .* the same, or 1": lambda: (
+        reorder_desc(scales=[[1, 2, 3]])
     ),
-    "reorder: scales of another size": (
-        lambda: reorder_desc(scales=[[1, 2, 3]]),
-        r"scales of shape \[1, 3\] do not fit dims \[3, 4\]: each dimension must be the same, or 1",
+    r"into must be one tensor of dst_type int8": lambda: raw(
+        "blockdnn_reorder",
+        tf.zeros((3, 4)),
+        into=[tf.zeros((3, 4))],
+        dst_type=tf.int8,
+        src_layout="nc",
+        dst_layout="nc",
     ),
-    "reorder: types": (
-        lambda: raw(
-            "blockdnn_reorder",
-            tf.zeros((3, 4)),
-            into=[tf.zeros((3, 4))],
-            dst_type=tf.int8,
-            src_layout="nc",
-            dst_layout="nc",
-        ),
-        r"into must be one tensor of dst_type int8",
+    r"x is float32, but src describes int8": lambda: reorder_desc(
+        src=bd.TensorDesc((3, 4), "int8", "nc")
     ),
-    "reorder: x of another type": (
-        lambda: reorder_desc(src=bd.TensorDesc((3, 4), "int8", "nc")),
-        r"x is float32, but src describes int8",
+    r"into is int8, but the result float32": lambda: reorder_desc(into=tf.zeros((4, 3), tf.int8)),
+    r"beta = 2.0 is the factor of into, which is not given": lambda: reorder_desc(beta=2.0),
+    r"channels are for layouts given by name; a TensorDesc has its dims": lambda: reorder_desc(
+        channels=4
     ),
-    "reorder: into of another type": (
-        lambda: reorder_desc(into=tf.zeros((4, 3), tf.int8)),
-        r"into is int8, but the result float32",
+    r"dtype is for a dst given by name; a TensorDesc has its own": lambda: reorder_desc(
+        dtype=tf.int8
     ),
-    "reorder: beta without into": (
-        lambda: reorder_desc(beta=2.0),
-        r"beta = 2.0 is the factor of into, which is not given",
+    r"src must be a TensorDesc as dst is one; got 'nc'": lambda: reorder_desc(src="nc"),
+    r"src must be a TensorDesc: a tensor of layout OIhw8i8o does not tell its dims": lambda: (
+        bd.ops.reorder(tf.zeros((1, 2, 3, 3, 8, 8)), "OIhw8i8o", "oihw")
     ),
-    "reorder: channels of a description": (
-        lambda: reorder_desc(channels=4),
-        r"channels are for layouts given by name; a TensorDesc has its dims",
+    r"channels.*minimum -1": lambda: bd.ops.reorder(blocked_zeros(), BLOCKED, "nhwc", channels=-2),
+    r"channels must be given": lambda: bd.ops.reorder(blocked_zeros(), BLOCKED, "nhwc"),
+    r"axis = -3 is none of values\[0\], \[2,3\]": lambda: bd.ops.join([tf.zeros((2, 3))], axis=-3),
+    r"values\[1\] \[3,3\] must have the sizes of the values before it, \[2,\?\], except along "
+    r"axis 1": lambda: bd.ops.join([tf.zeros((2, 3)), tf.zeros((3, 3))], axis=1),
+    r"values\[1\] \[3\] must have the sizes of the values before it, \[\?,3\], "
+    r"except along axis 0": lambda: bd.ops.join([tf.zeros((2, 3)), tf.zeros(3)], axis=0),
+    r"update has 4 elements along axis 1, more than the 3 of into: \[2,4\] and \[2,3\]": lambda: (
+        bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros((2, 4)), [0, 0])
     ),
-    "reorder: dtype of a description": (
-        lambda: reorder_desc(dtype=tf.int8),
-        r"dtype is for a dst given by name; a TensorDesc has its own",
+    r"update must have 2 axes; got \[3\] for into \[2,3\]": lambda: bd.ops.update_slice(
+        tf.zeros((2, 3)), tf.zeros(3), [0, 0]
     ),
-    "reorder: a name and a description": (
-        lambda: reorder_desc(src="nc"),
-        r"src must be a TensorDesc as dst is one; got 'nc'",
+    r"start must be \[2\], an index for each axis of update; got \[1\]": lambda: (
+        bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros((1, 1)), [0])
     ),
-    "reorder: weights that do not tell": (
-        lambda: bd.ops.reorder(tf.zeros((1, 2, 3, 3, 8, 8)), "OIhw8i8o", "oihw"),
-        r"src must be a TensorDesc: a tensor of layout OIhw8i8o does not tell its dims",
+    r"at\[0\] = 3 is no index of axis 1 of into, \[2,3,4\]": lambda: bd.ops.update_slice(
+        tf.zeros((2, 3, 4)), tf.zeros((1, 1)), [0, 0], at=[3]
     ),
-    "reorder: channels of a blocked tensor below 0": (
-        lambda: bd.ops.reorder(blocked_zeros(), BLOCKED, "nhwc", channels=-2),
-        r"channels.*minimum -1",
+    r"at has 2 indices behind the first axis of into, which is \[2,3\]": lambda: (
+        bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros(()), [0], at=[0, 0])
     ),
-    "reorder: channels not given": (
-        lambda: bd.ops.reorder(blocked_zeros(), BLOCKED, "nhwc"),
-        r"channels must be given",
+    r"group = 5 must divide the 12 entries of axis -1": lambda: bd.ops.shuffle(
+        tf.zeros((2, 5, 12)), -1, 5
     ),
-    "join: no such axis": (
-        lambda: bd.ops.join([tf.zeros((2, 3))], axis=-3),
-        r"axis = -3 is none of values\[0\], \[2,3\]",
+    r"group = 24 must divide the 12 entries of axis 2": lambda: Shuffle.run(
+        tf.zeros((2, 5, 12)), axis=2, group=24, backward=True
     ),
-    "join: sizes": (
-        lambda: bd.ops.join([tf.zeros((2, 3)), tf.zeros((3, 3))], axis=1),
-        r"values\[1\] \[3,3\] must have the sizes of the values before it, \[2,\?\], except along "
-        r"axis 1",
+    r"group = 3 must divide the 20 entries of axis 1": lambda: bd.ops.shuffle(
+        blocked_zeros(), 1, 3, layout=BLOCKED, channels=20
     ),
-    "join: ranks": (
-        lambda: bd.ops.join([tf.zeros((2, 3)), tf.zeros(3)], axis=0),
-        r"values\[1\] \[3\] must have the sizes of the values before it, \[\?,3\], "
-        r"except along axis 0",
+    r"group must be at least 1, got 0": lambda: bd.ops.shuffle(tf.zeros((2, 12)), 1, 0),
+    r"group must be at least 1, got -3": lambda: bd.ops.shuffle(tf.zeros((2, 12)), 1, -3),
+    r"axis = 3 is out of range for a tensor of 3 dimensions; it must be in \[-3, 2\]": lambda: (
+        bd.ops.shuffle(tf.zeros((2, 5, 12)), 3, 3)
     ),
-    "update_slice: more than there is": (
-        lambda: bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros((2, 4)), [0, 0]),
-        r"update has 4 elements along axis 1, more than the 3 of into: \[2,4\] and \[2,3\]",
+    r"axis = -4 is out of range": lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -4, 3),
+    r"axis = 4 is out of range for a tensor of 4 dimensions": lambda: bd.ops.shuffle(
+        blocked_zeros(), 4, 4, layout=BLOCKED, channels=20
     ),
-    "update_slice: rank": (
-        lambda: bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros(3), [0, 0]),
-        r"update must have 2 axes; got \[3\] for into \[2,3\]",
+    r"src must have 1 to 6 dimensions; got \[\]": lambda: bd.ops.shuffle(tf.zeros(()), 0, 1),
+    r"src must have 1 to 6 dimensions; got \[1,1,1,1,1,1,1\]": lambda: bd.ops.shuffle(
+        tf.zeros((1,) * 7), 0, 1
     ),
-    "update_slice: start": (
-        lambda: bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros((1, 1)), [0]),
-        r"start must be \[2\], an index for each axis of update; got \[1\]",
+    r"src must be nhwc, of rank 4; got \[2,5,12\]": lambda: bd.ops.shuffle(
+        tf.zeros((2, 5, 12)), -1, 3, layout="nhwc"
     ),
-    "update_slice: an index that is none": (
-        lambda: bd.ops.update_slice(tf.zeros((2, 3, 4)), tf.zeros((1, 1)), [0, 0], at=[3]),
-        r"at\[0\] = 3 is no index of axis 1 of into, \[2,3,4\]",
+    r"src must be nChw16c, of rank 5 with 2 blocks of 16 for 20 channels; got "
+    r"\[2,2,5,16\]": lambda: bd.ops.shuffle(
+        tf.zeros((2, 2, 5, 16)), 1, 4, layout=BLOCKED, channels=20
     ),
-    "update_slice: more indices than axes": (
-        lambda: bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros(()), [0], at=[0, 0]),
-        r"at has 2 indices behind the first axis of into, which is \[2,3\]",
+    r"src must be nChw8c, of rank 5 with 3 blocks of 8 for 20 channels; got "
+    r"\[1,2,6,7,16\]": lambda: bd.ops.shuffle(blocked_zeros(), 1, 4, layout="nChw8c", channels=20),
+    r'layout "nhcw" is not one that shuffle knows': lambda: bd.ops.shuffle(
+        tf.zeros((1, 2, 2, 12)), -1, 3, layout="nhcw"
     ),
-    "shuffle: group does not divide": (
-        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -1, 5),
-        r"group = 5 must divide the 12 entries of axis -1",
+    r"channels must be given, at least 1, for layout nChw16c; got 0": lambda: bd.ops.shuffle(
+        blocked_zeros(), 1, 4, layout=BLOCKED
     ),
-    "shuffle: way back, group does not divide": (
-        lambda: Shuffle.run(tf.zeros((2, 5, 12)), axis=2, group=24, backward=True),
-        r"group = 24 must divide the 12 entries of axis 2",
+    r"channels = 12 belongs to blocked layouts; leave it out": lambda: bd.ops.shuffle(
+        tf.zeros((1, 2, 2, 12)), -1, 3, channels=12
     ),
-    "shuffle: group does not divide the channels of a blocked tensor": (
-        lambda: bd.ops.shuffle(blocked_zeros(), 1, 3, layout=BLOCKED, channels=20),
-        r"group = 3 must divide the 20 entries of axis 1",
+    r"values\[1\] \[1,2,6,8,16\] must have the batch, height and width": lambda: bd.ops.concat(
+        [blocked_zeros(), blocked_zeros(w=8)], channels=[20, 20]
     ),
-    "shuffle: group": (
-        lambda: bd.ops.shuffle(tf.zeros((2, 12)), 1, 0),
-        r"group must be at least 1, got 0",
+    r"channels must list the channels, .* of each of the 2 values; got \[20\]": lambda: (
+        bd.ops.concat([blocked_zeros(), blocked_zeros()], channels=[20])
     ),
-    "shuffle: negative group": (
-        lambda: bd.ops.shuffle(tf.zeros((2, 12)), 1, -3),
-        r"group must be at least 1, got -3",
+    r"values\[1\] must be nChw16c, \[N, 3, H, W, 16\] for 40 channels": lambda: bd.ops.concat(
+        [blocked_zeros(), blocked_zeros()], channels=[20, 40]
     ),
-    "shuffle: axis": (
-        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), 3, 3),
-        r"axis = 3 is out of range for a tensor of 3 dimensions; it must be in \[-3, 2\]",
+    r"src_quantizations must list \[scale, zero_point\] .*got 2 numbers for 2 values "
+    r"of uint8": lambda: bd.ops.concat(
+        [tf.cast(blocked_zeros(), tf.uint8)] * 2, channels=[20, 20], src_quantizations=[(1, 0)]
     ),
-    "shuffle: negative axis": (
-        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -4, 3),
-        r"axis = -4 is out of range",
+    r"values\[0\]_quantization of a uint8 tensor must be .*got \[-1, 0\]": lambda: bd.ops.concat(
+        [tf.cast(blocked_zeros(), tf.uint8)], channels=[20], src_quantizations=[(-1, 0)]
     ),
-    "shuffle: axis of a blocked tensor": (
-        lambda: bd.ops.shuffle(blocked_zeros(), 4, 4, layout=BLOCKED, channels=20),
-        r"axis = 4 is out of range for a tensor of 4 dimensions",
+    "src_quantization is for uint8": lambda: bd.ops.shuffle(
+        blocked_zeros(), 1, 2, layout="nChw16c", channels=20, src_quantization=(1, 3)
     ),
-    "shuffle: scalar": (
-        lambda: bd.ops.shuffle(tf.zeros(()), 0, 1),
-        r"src must have 1 to 6 dimensions; got \[\]",
+    r"channels must list the channels, from 1 to 2\^31 - 1": lambda: bd.ops.concat(
+        [blocked_zeros()], channels=[0]
     ),
-    "shuffle: seven dimensions": (
-        lambda: bd.ops.shuffle(tf.zeros((1,) * 7), 0, 1),
-        r"src must have 1 to 6 dimensions; got \[1,1,1,1,1,1,1\]",
+    r"src_parts must list .* of each of the 2 values; got \[0, 40\]": lambda: concat_parts(
+        [(0, 40)]
     ),
-    "shuffle: rank of a plain layout": (
-        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -1, 3, layout="nhwc"),
-        r"src must be nhwc, of rank 4; got \[2,5,12\]",
-    ),
-    "shuffle: rank of a blocked layout": (
-        lambda: bd.ops.shuffle(tf.zeros((2, 2, 5, 16)), 1, 4, layout=BLOCKED, channels=20),
-        r"src must be nChw16c, of rank 5 with 2 blocks of 16 for 20 channels; got \[2,2,5,16\]",
-    ),
-    "shuffle: lanes of a blocked layout": (
-        lambda: bd.ops.shuffle(blocked_zeros(), 1, 4, layout="nChw8c", channels=20),
-        r"src must be nChw8c, of rank 5 with 3 blocks of 8 for 20 channels; got \[1,2,6,7,16\]",
-    ),
-    "shuffle: unknown layout": (
-        lambda: bd.ops.shuffle(tf.zeros((1, 2, 2, 12)), -1, 3, layout="nhcw"),
-        r'layout "nhcw" is not one that shuffle knows',
-    ),
-    "shuffle: channels not given": (
-        lambda: bd.ops.shuffle(blocked_zeros(), 1, 4, layout=BLOCKED),
-        r"channels must be given, at least 1, for layout nChw16c; got 0",
-    ),
-    "shuffle: channels of a plain tensor": (
-        lambda: bd.ops.shuffle(tf.zeros((1, 2, 2, 12)), -1, 3, channels=12),
-        r"channels = 12 belongs to blocked layouts; leave it out",
-    ),
-    "concat: planes": (
-        lambda: bd.ops.concat([blocked_zeros(), blocked_zeros(w=8)], channels=[20, 20]),
-        r"values\[1\] \[1,2,6,8,16\] must have the batch, height and width",
-    ),
-    "concat: number of channels": (
-        lambda: bd.ops.concat([blocked_zeros(), blocked_zeros()], channels=[20]),
-        r"channels must list the channels, .* of each of the 2 values; got \[20\]",
-    ),
-    "concat: blocks": (
-        lambda: bd.ops.concat([blocked_zeros(), blocked_zeros()], channels=[20, 40]),
-        r"values\[1\] must be nChw16c, \[N, 3, H, W, 16\] for 40 channels",
-    ),
-    "concat: quantizations of some values": (
-        lambda: bd.ops.concat(
-            [tf.cast(blocked_zeros(), tf.uint8)] * 2, channels=[20, 20], src_quantizations=[(1, 0)]
-        ),
-        r"src_quantizations must list \[scale, zero_point\] .*got 2 numbers for 2 values of uint8",
-    ),
-    "concat: a quantization of no numbers": (
-        lambda: bd.ops.concat(
-            [tf.cast(blocked_zeros(), tf.uint8)], channels=[20], src_quantizations=[(-1, 0)]
-        ),
-        r"values\[0\]_quantization of a uint8 tensor must be .*got \[-1, 0\]",
-    ),
-    "shuffle: quantization of floats": (
-        lambda: bd.ops.shuffle(
-            blocked_zeros(), 1, 2, layout="nChw16c", channels=20, src_quantization=(1, 3)
-        ),
-        "src_quantization is for uint8",
-    ),
-    "concat: no channels": (
-        lambda: bd.ops.concat([blocked_zeros()], channels=[0]),
-        r"channels must list the channels, from 1 to 2\^31 - 1",
+    r"src_parts \[21, 40\] of 20 channels reaches beyond": lambda: concat_parts([(0, 7), (21, 40)]),
+    r"src_parts \[-1, 40\] of 20 channels reaches beyond": lambda: concat_parts([(0, 7), (-1, 40)]),
+    r"src_parts \[0, 1099511627776\] of 20 channels reaches beyond": lambda: concat_parts(
+        [(0, 7), (0, 2**40)]
     ),
 }

@@ -55,18 +55,3 @@ def test_gradient_of_a_part_is_zero_beside_it(floats, blocked):
     expected = np.zeros_like(x)
     expected[..., 10:30] = dy
     np.testing.assert_array_equal(blocked.unpack(grad.numpy(), 40), expected)
-
-
-@pytest.mark.parametrize(
-    "parts,message",
-    [
-        ([(0, 40)], r"src_parts must list .* of each of the 2 values; got \[0, 40\]"),
-        ([(0, 7), (21, 40)], r"src_parts \[21, 40\] of 20 channels reaches beyond"),
-        ([(0, 7), (-1, 40)], r"src_parts \[-1, 40\] of 20 channels reaches beyond"),
-        ([(0, 7), (0, 2**40)], r"src_parts \[0, 1099511627776\] of 20 channels reaches beyond"),
-    ],
-)
-def test_parts_that_do_not_fit_are_refused(parts, message):
-    values = [tf.zeros((1, 1, 2, 2, 16)), tf.zeros((1, 3, 2, 2, 16))]
-    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        bd.ops.concat(values, channels=[7, 20], src_parts=parts)

@@ -62,12 +62,7 @@ def test_slices_and_parts(dtype, rng):
 def test_shuffle_keeps_zero_in_tails(dtype, channels, group, rng):
     x = Tensor(rng, (2, 3, 5, channels), dtype)
     y = bd.ops.shuffle(
-        x.blocked,
-        1,
-        group,
-        layout="nChw16c",
-        channels=channels,
-        src_quantization=x.quantization,
+        x.blocked, 1, group, layout="nChw16c", channels=channels, src_quantization=x.quantization
     )
     order = np.arange(channels).reshape(-1, group).T.reshape(-1)
     assert_stands_for(y, channels, x.real[..., order], dtype, x.quantization, steps=0)

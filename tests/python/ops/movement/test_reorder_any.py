@@ -93,6 +93,14 @@ def test_scales_and_beta(case, mask, dtype, with_into, seed):
     np.testing.assert_array_equal(y, layout_model.pack(expected, dst))
 
 
+def test_blocked_tail_is_not_copied():
+    garbage = np.full((1, 2, 2, 2, 16), np.nan, np.float32)
+    garbage[:, 0] = 1
+    garbage[:, 1, ..., 0] = 2
+    plain = bd.ops.reorder(garbage, "nChw16c", "nhwc", channels=17)
+    np.testing.assert_array_equal(plain, np.r_[np.ones(16), 2] * np.ones((1, 2, 2, 1)))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rounding_and_saturation(dtype):
     x = np.array([2.5, 3.5, -2.5, 1e10, -1e10, np.inf, -np.inf, np.nan, 2**31, -0.0, 254.5, 128])
@@ -166,7 +174,7 @@ def test_dynamic_shapes_by_name():
         assert bd.ops.reorder(x, "nchw", "chwn").shape.as_list() == [17, None, 4, None]
         return y
 
-    for n, h in [(1, 2), (3, 1), (0, 2)]:
+    for n, h in [(1, 2), (3, 1), (0, 2)] + [(1, i) for i in range(3, 40)]:  # more than plans kept
         x = values((n, 17, h, 4), "int8")
         np.testing.assert_array_equal(there(x), layout_model.pack(x, "nChw8c"))
 

@@ -64,36 +64,6 @@ def test_twelve_channels_in_three_groups():
     ]
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, tf.bool], ids=lambda d: d.name)
-@pytest.mark.parametrize("shape", [(12,), (5, 240), (2, 6, 12), (2, 12, 5, 7), (2, 2, 12, 3, 1, 2)])
-def test_every_type_and_axis(dtype, shape):
-    x = draw(shape, dtype)
-    for axis in range(-len(shape), len(shape)):
-        for group in (1, 2, 3, 4, 6, 12):
-            if shape[axis] % group:
-                continue
-            y = bd.ops.shuffle(x, axis, group)
-            assert y.dtype == dtype
-            np.testing.assert_array_equal(y, model(x, axis, group))
-            np.testing.assert_array_equal(Shuffle.run(y, axis=axis, group=group, backward=True), x)
-
-
-@pytest.mark.parametrize("layout", BLOCKED)
-@pytest.mark.parametrize(
-    "dtype", [tf.float32, tf.int8, tf.bfloat16, tf.int64], ids=lambda d: d.name
-)
-@pytest.mark.parametrize("channels,group", [(12, 3), (16, 4), (36, 12), (40, 5), (20, 20), (7, 1)])
-def test_blocked(layout, dtype, channels, group):
-    x = draw((2, channels, *SPACE[layout]), dtype)
-    blocked = pack(x, BLOCKED[layout])
-    there = bd.ops.shuffle(blocked, 1, group, layout=layout, channels=channels)
-    np.testing.assert_array_equal(there, pack(model(x, 1, group), BLOCKED[layout]))
-    negative = bd.ops.shuffle(blocked, 1 - x.ndim, group, layout=layout, channels=channels)
-    np.testing.assert_array_equal(negative, there)
-    back = Shuffle.run(there, axis=1, group=group, backward=True, layout=layout, channels=channels)
-    np.testing.assert_array_equal(back, blocked)
-
-
 def test_other_axes_of_a_blocked_tensor():
     x = draw((4, 20, 6, 9))
     for axis, group in [(0, 2), (2, 3), (3, 3), (-1, 3), (-4, 2)]:
@@ -110,14 +80,6 @@ def test_rubbish_in_the_tail_does_not_come_through(group):
     np.testing.assert_array_equal(y, pack(model(x, 1, group), 16))
 
 
-def test_blocked_is_plain_between_reorders(floats):
-    x = floats(2, 9, 7, 60)
-    blocked = bd.ops.reorder(x, "nhwc", "nChw16c")
-    y = bd.ops.shuffle(blocked, 1, 20, layout="nChw16c", channels=60)
-    plain = bd.ops.reorder(y, "nChw16c", "nhwc", channels=60)
-    np.testing.assert_array_equal(plain, bd.ops.shuffle(x, -1, 20))
-
-
 def composition(x, axis, group):
     """What frameworks without the op write."""
     shape = x.shape.as_list()
@@ -127,7 +89,7 @@ def composition(x, axis, group):
     return tf.reshape(tf.transpose(split, order), shape)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_properties(data):
     """A permutation of the entries, the one that is defined; the way back undoes it."""
@@ -138,6 +100,7 @@ def test_properties(data):
     dtype = data.draw(st.sampled_from([*FLOATS, *INTEGERS, tf.bool]), label="dtype")
     x = draw(shape, dtype)
     y = bd.ops.shuffle(x, axis, group)
+    assert y.dtype == dtype
     np.testing.assert_array_equal(y, model(x, axis, group))
     np.testing.assert_array_equal(Shuffle.run(y, axis=axis, group=group, backward=True), x)
     if other > 0:
@@ -146,7 +109,7 @@ def test_properties(data):
     assert sorted(bd.ops.shuffle(numbers, 0, group).numpy()) == numbers.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     layout=st.sampled_from(sorted(BLOCKED)),
     factors=st.tuples(st.integers(1, 12), st.integers(1, 12)),
@@ -159,9 +122,12 @@ def test_blocked_is_the_packed_plain_one(layout, factors, dtype, n, data):
     space = data.draw(st.lists(st.integers(0, 4), min_size=rank, max_size=rank), label="space")
     group, channels = factors[0], factors[0] * factors[1]
     x = draw((n, channels, *space), dtype)
-    y = bd.ops.shuffle(pack(x, BLOCKED[layout]), 1, group, layout=layout, channels=channels)
-    plain = bd.ops.shuffle(x, 1, group)
-    np.testing.assert_array_equal(y, pack(plain.numpy(), BLOCKED[layout]))
+    blocked, options = pack(x, BLOCKED[layout]), {"layout": layout, "channels": channels}
+    y = bd.ops.shuffle(blocked, 1, group, **options)
+    np.testing.assert_array_equal(y, pack(model(x, 1, group), BLOCKED[layout]))
+    np.testing.assert_array_equal(y, bd.ops.shuffle(blocked, 1 - x.ndim, group, **options))
+    back = Shuffle.run(y, axis=1, group=group, backward=True, **options)
+    np.testing.assert_array_equal(back, blocked)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
@@ -238,11 +204,6 @@ def test_what_moves_nothing_copies_nothing():
         y = bd.ops.shuffle(x, 1, group)
         np.testing.assert_array_equal(y, x)
         assert np.shares_memory(memoryview(y), memoryview(x))
-
-
-@pytest.mark.parametrize("shape", [(0, 12), (2, 0), (2, 12, 0)])
-def test_empty(shape):
-    assert bd.ops.shuffle(tf.zeros(shape), 1, 3).shape == shape
 
 
 def test_saved_model(tmp_path):

@@ -129,14 +129,6 @@ def test_in_place_in_a_graph(integers, blocked):
     np.testing.assert_array_equal(ours, np.maximum(x, 0) - 2 * y)
 
 
-@pytest.mark.parametrize("shape", [(17,), (5, 17), (1, 513, 16), (2, 3, 1, 4, 17)], ids=str)
-def test_plain_tensors_of_any_axes(floats, shape):
-    x, other, row = floats(*shape), floats(*shape), floats(shape[-1])
-    chain = "binary(add,channel,#0);eltwise(relu);binary(mul,tensor,#1)"
-    got = bd.ops.eltwise(x, post_ops=chain, args=[row, other], layout="nhwc")
-    np.testing.assert_array_equal(got, np.maximum(x + row, 0) * other)
-
-
 @pytest.mark.parametrize("shape", [(17,), (3, 5, 17), (2, 3, 1, 4, 17)], ids=str)
 def test_the_op_itself_takes_plain_tensors_of_any_axes(floats, shape):
     """As the rewriter writes it: shapes come out as they went in, known in part or not at all."""

@@ -59,20 +59,6 @@ def test_layer_norm_of_other_rows_is_refused(src):
         bd.ops.layer_norm(src, row, row, layout="nhwc", channels=20)
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"gamma": np.ones(3, "f")}, "gamma has 3 elements, not the 20 of the channels"),
-        ({"epsilon": -1.0}, "epsilon must not be negative"),
-        ({"channels": 10}, "src .* got"),
-    ],
-)
-def test_layer_norm_refuses(arguments, message):
-    given = {"gamma": np.ones(20, "f"), "beta": np.ones(20, "f"), "channels": 20} | arguments
-    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=message):
-        bd.ops.layer_norm(np.zeros((1, 2, 3, 3, 16), np.float32), **given)
-
-
 @pytest.mark.parametrize("sides", [[[1, 2], [3, 0]], [[-1, 0], [0, -2]], [[-2, 3], [4, -5]]])
 def test_pad_adds_and_cuts(floats, blocked, sides):
     x = floats(2, 5, 7, 20)
@@ -82,9 +68,3 @@ def test_pad_adds_and_cuts(floats, blocked, sides):
         wanted = np.take(wanted, np.arange(-min(before, 0), stop), axis)
     got = bd.ops.pad(blocked.pack(x), sides, channels=20)
     np.testing.assert_array_equal(got, blocked.pack(wanted))
-
-
-@pytest.mark.parametrize("sides", [[[-3, -3], [0, 0]], [[0, 0], [0, -8]]])
-def test_pad_refuses(sides):
-    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="cut off more"):
-        bd.ops.pad(np.zeros((1, 1, 5, 7, 16), np.float32), sides, channels=16)

@@ -79,12 +79,7 @@ def test_quantize_and_dequantize(shape, rng):
     assert_stands_for(q, shape[3], x.astype(np.float64), U8, OTHER)
     plain = Blocked.unpack(q, shape[3], OTHER[1]).astype(np.float64)
     back = bd.ops.reorder(
-        q,
-        "nChw16c",
-        "nhwc",
-        channels=shape[3],
-        dtype=tf.float32,
-        src_quantization=OTHER,
+        q, "nChw16c", "nhwc", channels=shape[3], dtype=tf.float32, src_quantization=OTHER
     )
     np.testing.assert_allclose(back, OTHER[0] * (plain - OTHER[1]), rtol=1e-6)
     other = bd.ops.reorder(

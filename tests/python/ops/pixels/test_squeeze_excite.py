@@ -147,35 +147,3 @@ def test_memory_plan_of_a_scaled_src():
     )
     channels = 1152 // plan.blocking["expand_splits"]
     assert plan.pieces["scales"].copies == 2 and plan.pieces["scales"].bytes == 2 * 4 * channels
-
-
-def call(c=20, r=4, **changes):
-    arguments = {"channels": c, "squeezed": r} | changes
-    return lambda x=(1, 2, 3, 3, 16): bd.ops.squeeze_excite(
-        tf.zeros(x), tf.zeros((20, 4)), tf.zeros(4), tf.zeros((4, 20)), tf.zeros(20), **arguments
-    )
-
-
-@pytest.mark.parametrize(
-    "wrong, words",
-    [
-        (lambda: call()((1, 3, 3, 20)), r"src must be nChw16c"),
-        (call(c=40), r"src must be nChw16c, \[N, 3, H, W, 16\]"),
-        (call(r=5), r"reduce_weights of 80 elements must have 100 for 20 channels and 5 squeezed"),
-        (call(offsets=[0, 1, 0, 0]), r"reduce_bias of 4 elements must have 4 .* from element 1 on"),
-        (call(offsets=[0, 0]), r"offsets must be those of .*got \[0, 0\]"),
-        (call(offsets=[0, 0, 0, -1]), r"offsets must be"),
-        (call(squeezed=1 << 62), r"squeezed must be within 2\^47, got 4611686018427387904"),
-        (call(reduce_post_ops="sum(#0)"), r"reduce_post_ops \"sum\(#0\)\": only eltwise"),
-        (call(expand_post_ops="eltwise(foo)"), r"expand_post_ops \"eltwise\(foo\)\": .*foo"),
-        (call(dst_layout="cn"), r"dst_layout.*cn"),
-        (call(scale_src=True), r"scale_src makes dst as src: dst_layout must be nChw16c, not nc"),
-        (call(scale_src=True, dst_layout="nhwc"), r"dst_layout must be nChw16c, not nhwc"),
-        (call(scratchpad_mode="mine"), r"scratchpad_mode must be"),
-    ],
-)
-def test_errors(wrong, words):
-    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=words):
-        wrong()
-    with tf.Graph().as_default(), pytest.raises(ValueError, match=words):
-        wrong()

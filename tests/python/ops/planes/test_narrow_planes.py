@@ -49,13 +49,7 @@ def test_pool(src, dst, kind, ksize, strides, padding, shape, rng):
 def test_the_largest_keeps_its_bits(src, rng):
     x = Tensor(rng, (2, 8, 8, 20), src)
     y = bd.ops.pool(
-        x.blocked,
-        "max",
-        3,
-        channels=20,
-        strides=2,
-        padding="SAME",
-        src_quantization=x.quantization,
+        x.blocked, "max", 3, channels=20, strides=2, padding="SAME", src_quantization=x.quantization
     )
     assert_stands_for(y, 20, pooled(x, "max", 3, 2, "SAME"), src, x.quantization, steps=0)
 

@@ -8,10 +8,7 @@ from blocked_numpy import Blocked
 import tf_blockdnn as bd
 
 block, unblock = Blocked.pack, Blocked.unpack
-_OPS = {
-    "nearest": tf.raw_ops.ResizeNearestNeighbor,
-    "bilinear": tf.raw_ops.ResizeBilinear,
-}
+_OPS = {"nearest": tf.raw_ops.ResizeNearestNeighbor, "bilinear": tf.raw_ops.ResizeBilinear}
 
 
 def _random(*shape, seed=1):
@@ -42,30 +39,8 @@ def test_sizes(size, kind, coordinates):
 def test_scales_of_parts(kind):
     x, into = _random(2, 3, 4, 48), block(_random(2, 6, 12, 40, seed=2))
     y = bd.ops.resize(
-        block(x),
-        kind,
-        channels=16,
-        scales=[2, 3],
-        src_part=(32, 48),
-        dst_part=(16, 40),
-        into=into,
+        block(x), kind, channels=16, scales=[2, 3], src_part=(32, 48), dst_part=(16, 40), into=into
     )
     wanted = _wanted(x[..., 32:], kind, [6, 12])
     np.testing.assert_allclose(unblock(y, 40)[..., 16:32], wanted, atol=1e-6)
     np.testing.assert_array_equal(np.delete(y, 1, 1), np.delete(into, 1, 1))
-
-
-@pytest.mark.parametrize(
-    "shape, changes, message",
-    [
-        ((1, 1, 4, 4, 8), {}, "src"),
-        ((1, 1, 4, 4, 16), {"scales": 0}, "either scales or size"),
-        ((1, 1, 4, 4, 16), {"size": [2, 2]}, "either scales or size"),
-        ((1, 1, 4, 4, 16), {"scales": None}, "either scales or size"),
-        ((1, 1, 0, 4, 16), {"scales": None, "size": [2, 2]}, "no pixels"),
-    ],
-)
-def test_errors(shape, changes, message):
-    arguments = {"channels": 16, "scales": 2} | changes
-    with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
-        bd.ops.resize(np.zeros(shape, "float32"), "nearest", **arguments)

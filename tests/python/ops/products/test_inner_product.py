@@ -100,36 +100,3 @@ def test_the_plan_names_the_algorithm():
 
     assert algorithm(2048) == algorithm(20, constant_weights=True) == "rows"
     assert algorithm(2048, constant_weights=True, algorithm="direct") == "rows"
-
-
-@pytest.mark.parametrize(
-    "change,message",
-    [
-        ({"src": np.zeros((3, 19), np.float32)}, r"src must be \[.., 20\]"),
-        ({"weights_shape": [20]}, "weights_shape must be"),
-        ({"weights_shape": [20, 25]}, "weights have 480 elements"),
-        ({"weights_offset": 1}, "weights have 480 elements"),
-        ({"post_ops": "sum(#0)"}, "the op has 0 args"),
-        (
-            {"post_ops": "binary(mul,sample_channel,#0)", "args": [np.zeros((4, 24), np.float32)]},
-            r"must be \[3,24\]; got \[4,24\]",
-        ),
-        (
-            {
-                "src": np.zeros(20, np.float32),
-                "post_ops": "binary(mul,sample_channel,#0)",
-                "args": [np.zeros((1, 24), np.float32)],
-            },
-            "dst has no samples; use a channel operand",
-        ),
-        (
-            {"post_ops": "binary(mul,tensor,#0)", "args": [np.zeros((3, 23), np.float32)]},
-            "shape and layout of dst",
-        ),
-    ],
-)
-def test_errors_name_the_thing(change, message):
-    arguments = {"src": np.zeros((3, 20), np.float32), "weights": np.zeros((20, 24), np.float32)}
-    arguments.update(change)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        bd.ops.inner_product(arguments.pop("src"), arguments.pop("weights"), **arguments)

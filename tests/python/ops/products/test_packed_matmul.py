@@ -57,19 +57,3 @@ def test_packs_once(floats, constant, packs):
     assert pack_count() - before == packs
     b.assign(2 * b)
     np.testing.assert_allclose(product(a), 2 * first, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "a, b, options, message",
-    [
-        ([2, 3], [4, 5], {}, "a has 3 terms and b 4"),
-        ([3, 2], [4, 5], {"transpose_a": True}, "a has 3 terms and b 4"),
-        ([2, 3], [3], {}, "b must be a matrix"),
-        ([2, 3, 4], [2, 5], {"transpose_a": True}, "a must be a matrix"),
-        ([2, 3], [3, 5], {"c": np.zeros((2, 4), np.float32)}, r"c must be \[2,5\]"),
-        ([2, 3], [3, 5], {"post_ops": "sum()"}, "post_ops"),
-    ],
-)
-def test_bad_arguments(a, b, options, message):
-    with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
-        bd.ops.packed_matmul(tf.zeros(a), tf.zeros(b), **options)

@@ -24,11 +24,7 @@ OPS = {
         (1, 4096),
         (4096, 4096),
     ),
-    "rnn": (
-        lambda x, w: bd.ops.rnn(x, w, w[:256], cell="lstm").dst,
-        (1, 1, 8192),
-        (8192, 1024),
-    ),
+    "rnn": (lambda x, w: bd.ops.rnn(x, w, w[:256], cell="lstm").dst, (1, 1, 8192), (8192, 1024)),
 }
 
 

@@ -28,37 +28,6 @@ def expect(blocked, ours, x, weights):
     np.testing.assert_array_equal(blocked.unpack(ours, 40), references.conv(x, weights))
 
 
-def test_assigned_variable(x, draw_weights, blocked):
-    variable = tf.Variable(draw_weights())
-    conv = tf.function(lambda: conv_direct(blocked.pack(x), variable))
-    for _ in range(3):
-        for _ in range(3):  # scratch, then kept, then from the cache
-            expect(blocked, conv(), x, variable.numpy())
-        variable.assign(draw_weights())
-        expect(blocked, conv(), x, variable.numpy())
-        variable.assign_add(tf.ones_like(variable))
-        expect(blocked, conv(), x, variable.numpy())
-        expect(blocked, conv(), x, variable.numpy())
-
-
-def test_scatter_update(x, draw_weights, blocked):
-    variable = tf.Variable(draw_weights())
-    conv = tf.function(lambda: conv_direct(blocked.pack(x), variable))
-    for step in range(4):
-        expect(blocked, conv(), x, variable.numpy())
-        expect(blocked, conv(), x, variable.numpy())
-        variable.scatter_nd_update([[step % 3, 1]], draw_weights()[None, step % 3, 0])
-
-
-def test_optimizer_step(x, draw_weights, blocked):
-    variable = tf.Variable(draw_weights())
-    conv = tf.function(lambda: conv_direct(blocked.pack(x), variable))
-    optimizer = tf.keras.optimizers.SGD(1.0)
-    for _ in range(4):
-        expect(blocked, conv(), x, variable.numpy())
-        optimizer.apply_gradients([(tf.ones_like(variable), variable)])
-
-
 def test_weights_computed_in_the_graph(x, draw_weights, blocked):
     conv = tf.function(lambda w: conv_direct(blocked.pack(x), 2 * w))
     for _ in range(5):
@@ -154,45 +123,6 @@ def test_packed_weights_are_shared_and_freed(integers, blocked):
     assert resident_bytes() - before < size
     del functions, function, warm
     gc.collect()
-
-
-def _each_op():
-    """name -> (op of the activation and the weights, shape of the activation, of the weights)."""
-    ops, blocked = bd.ops, (2, 2, 12, 12, 16)
-    pair = tf.constant(np.ones((1, 1, 32, 32), np.float32))
-    return {
-        "conv": (lambda x, w: ops.conv(x, w, padding="SAME"), blocked, (3, 3, 32, 32)),
-        "conv_transpose": (
-            lambda x, w: ops.conv_transpose(x, w, strides=2, crops=[[1, 1], [1, 1]]),
-            blocked,
-            (4, 4, 32, 32),
-        ),
-        "conv_volume": (
-            lambda x, w: ops.conv_volume(x, w, depth=2, padding="SAME"),
-            blocked,
-            (3, 3, 3, 32, 32),
-        ),
-        "conv_depthwise": (
-            lambda x, w: ops.conv_depthwise(x, pair, w, padding="SAME"),
-            blocked,
-            (3, 3, 1, 32),
-        ),
-        "inner_product": (ops.inner_product, (24, 32), (32, 48)),
-    }
-
-
-@pytest.mark.parametrize("name", _each_op())
-def test_weights_that_an_optimizer_assigns(name, integers):
-    """Once weights have changed a few times, plans are made for such; the results are the same."""
-    op, src, shape = _each_op()[name]
-    x = tf.constant(integers(*src))
-    variable = tf.Variable(np.zeros(shape, np.float32))
-    step = tf.function(lambda: op(x, variable))
-    for _ in range(6):
-        weights = integers(*shape)
-        variable.assign(weights)
-        expected = op(x, tf.constant(weights))
-        np.testing.assert_allclose(step(), expected, rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize("channels", [16, 32])
