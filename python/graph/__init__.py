@@ -4,6 +4,7 @@ from .body import Body, Module, Place, Sizes, called, first_argument
 from .constants import LOOPS, Constants, Variable
 from .formats import Format, read, written
 from .functions import Flat, called_functions, flatten, handed_on, restore_library, unflatten
+from .indices import VIEWS, Axis, Index, leaves, size_of, view_axes, views_beside, write_views
 from .match import (
     Any,
     Axes,

@@ -6,7 +6,6 @@ from .canonical.channels_last import channels_last
 from .canonical.constant_shapes import constant_shapes
 from .canonical.convolve_first import convolve_before_resizing
 from .canonical.lift_volumes import lift_volumes
-from .canonical.merge_batches import merge_batches
 from .canonical.one_dimension import join_one_dimension
 from .canonical.products import flatten_products
 from .canonical.replace_loops import replace_loops
@@ -49,7 +48,6 @@ PASSES = (
     simplify,
     channel_views,
     replace_loops,
-    merge_batches,
     lift_attention,
     update_caches,
     flatten_products,

@@ -1,389 +1,443 @@
 """Attention between its projections: two products, and softmax of scores between them.
 
-    scores [B, N, T, S] = q k^T, scaled, with masks and biases; softmax(scores) v
+    scores [B, N, T, S] = q k^T, scaled, capped, with biases and masks; softmax(scores) v
 
-A product is an Einsum or a BatchMatMul; either way its operands have labelled axes. Transposes
-around it only permute the labels, so that the op reads q, k and v where they lie, and writes the
-result where its reader wants it. What happens to the scores is attention_scores.py.
+It is no rule: reshapes and transposes may stand anywhere, and what happens to scores comes in any
+number. So the way is followed from the weights back to the product of queries and keys, and then
+forward again with what counts along each axis (graph/indices.py). In the end each index is one of
+the batch, the heads, the queries or the keys, and all tensors have to be read as the op reads them:
+past transposes, repeated heads and reshapes, of heads in one axis with sequences or in groups.
 """
 
-from dataclasses import dataclass, replace
+import itertools
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from tensorflow.core.framework import types_pb2
+from tensorflow.core.framework.types_pb2 import DT_BOOL
 
-from ....graph import Body, Node, Ref, dtype_name
+from ....graph import (
+    INT32,
+    VIEWS,
+    Axis,
+    Body,
+    Index,
+    Node,
+    Ref,
+    Size,
+    Writer,
+    dtype,
+    leaves,
+    open_sizes,
+    size_of,
+    view_axes,
+)
 from ....ops.records import Attention
 from ...context import Context
-from ...rules import Found
-from . import attention_groups
-from .attention_found import FoundAttention
-from .attention_masks import Bias, without_not
-from .attention_products import NAMED, ROOTS, Axes, Product, axes_of, is_of_tensors, product
-from .attention_scores import BEYOND, Scores, is_normal, scaled_by, scores_of
+from ...rules import Declined, Found
+from .attention_scores import (
+    BEYOND,
+    Roles,
+    Scores,
+    causal,
+    is_normal,
+    name_axes,
+    scaled_by,
+    scores_of,
+)
 
-__all__ = ["NAMED", "ROOTS", "find"]
-_SAME = frozenset({"Identity", "StopGradient"})
-_CHANGED = "the weights change before they meet the values: only softmax of the scores is one op"
-_GROUPED = "its groups of heads are not rows of one product, from [B, T, N, H] and back"
-_READ = "its scores or weights are read elsewhere, too"
-_ORDER = "its axes are in another order than [B, N, T, S]"
-_HEADS = "its scores have heads that its queries, keys or values have in another way"
-# The layouts by axes; "t" stands for rows, those of k and v are keys.
-_ORDERS = {
-    "btnh": "BTNH",
-    "bnth": "BNTH",
-    "tbnh": "TBNH",
-    "bth": "BTNH",
-    "tbh": "TBNH",
-}
+_MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
+ROOTS = ("Einsum", *sorted(_MATMULS))
+NAMED = ("adj_x", "adj_y", "equation")
+_LAYOUTS = ("btnh", "bnth", "tbnh")
 _PART = "i"  # an axis with an index: of the product that makes queries, keys and values
+# op -> the inputs through which scores, or weights, may come.
+_WEIGHTS = dict.fromkeys((*VIEWS, "RealDiv", "Softmax"), (0,)) | {"Mul": (0, 1)}
+_WEIGHTS |= dict.fromkeys(("Select", "SelectV2"), (1, 2))
+_SCORES = _WEIGHTS | {"Add": (0, 1), "AddV2": (0, 1), "Sub": (0,), "Tanh": (0,), "Softmax": ()}
+_MOVES = frozenset({"BroadcastTo", "Tile", "Transpose", "Unpack"})
+_READ = "its scores or weights are read elsewhere, too"
+_ORDER = "its sequences, heads and rows lie in another way than the op reads them"
+_SCALED = "its scores are multiplied by other than a number, or one a head"
+
+
+class Product(NamedTuple):
+    """A product of two computed tensors, a letter an axis."""
+
+    refs: tuple[Ref, Ref]
+    labels: tuple[str, str]
+    result: str
+
+
+def product(node: Node, body: Body) -> Product | None:
+    """What a node multiplies, if it is a product of two computed tensors."""
+    if node.op not in ROOTS or node.payload is not None or len(node.inputs) != 2:
+        return None
+    ranks = [body.shapes.rank(ref) for ref in node.inputs]
+    if None in ranks or any(map(body.constants.is_constant, node.inputs)):
+        return None
+    if node.op == "Einsum":
+        equation = node.attr["equation"].s.decode().replace(" ", "")
+        free = [letter for letter in string.ascii_letters if letter not in equation]
+        equation = equation.replace("...", "".join(free[: ranks[0] + 3 - equation.find(",")]))
+        *labels, result = equation.replace("->", ",").split(",")
+    else:
+        batch = string.ascii_uppercase[: ranks[0] - 2]
+        labels = [
+            batch + ("dt" if node.attr["adj_x"].b else "td"),
+            batch + ("sd" if node.attr["adj_y"].b else "ds"),
+        ]
+        result = batch + "ts"
+    once = all(len({*text}) == len(text) for text in (*labels, result))
+    if not once or [len(text) for text in labels] != ranks:
+        return None
+    return Product(tuple(node.inputs), tuple(labels), result)
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The attention that ends with the product `node` of weights and values."""
-    by_values = product(node, body)
-    if by_values is None:
-        return None
-    for i in (0, 1):
-        weights = _past(by_values.operands[i], body)
-        if weights.op == "Reshape" and weights.payload is None:  # of groups, or of heads
-            weights = _past(weights.inputs[0], body)
-        if weights.op == "Transpose" and weights.payload is None:
-            turned = _turned(by_values, i, body.shapes.numbers(weights.inputs[1]))
-            weights = _past(weights.inputs[0], body)
-        else:
-            turned = by_values
-        zeroed = _zeroed(weights, body)
-        softmax = _past(zeroed[0], body) if zeroed else weights
-        if softmax.op == "Softmax" and softmax.payload is None and turned is not None:
-            return _found(node, softmax, turned, i, zeroed and zeroed[1], body)
-        if _is_dropout_of_softmax(weights, body):
-            return _CHANGED
+    by_values, reason = product(node, body), None
+    for i in (0, 1) if by_values else ():
+        if path := _path(by_values.refs[i], body):
+            # A mask of all keys behind the query is none to read, or else one as others are.
+            hiding = [step for step, place in path[1:] if causal(step, place, body)]
+            for without in [*hiding, None]:
+                try:
+                    return _found(node, by_values, i, path, without, body)
+                except Declined as declined:
+                    reason = str(declined)
+            return reason
     return None
 
 
-def _turned(by_values: Product, i: int, order: list[int] | None) -> Product | None:
-    """The product of weights as they are before a transpose."""
-    labels = list(by_values.labels)
-    if order is None or len(order) != len(labels[i]):
+def _path(ref: Ref, body: Body, ops=_WEIGHTS, tried: set | None = None) -> list | None:
+    """The nodes from a product to the weights `ref`, each with the input by which they come."""
+    node, tried = body.view.producer(ref), set() if tried is None else tried
+    if ref.port or node.payload is not None or (ref, ops is _SCORES) in tried:
         return None
-    labels[i] = "".join(labels[i][order.index(axis)] for axis in range(len(order)))
-    return replace(by_values, labels=tuple(labels))
-
-
-def _zeroed(node: Node, body: Body) -> tuple[Ref, tuple[Ref, bool]] | None:
-    """The weights, and the mask with whether it is inverted, where the node makes those zero."""
-    if node.op != "SelectV2" or node.payload is not None:
-        return None
-    mask, *either = node.inputs
-    for i in (0, 1):
-        keeps_axes = body.shapes.rank(either[i]) == body.shapes.rank(node.ref)
-        if body.constants.scalar(either[1 - i]) == 0 and keeps_axes:
-            return either[i], without_not(mask, i == 1, body)
+    tried.add((ref, ops is _SCORES))
+    if ops is _SCORES and product(node, body):
+        return [(node, 0)]
+    before = _SCORES if node.op == "Softmax" else ops
+    for place in ops.get(node.op, ()):
+        if path := _path(node.inputs[place], body, before, tried):
+            return [*path, (node, place)]
     return None
-
-
-def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed, body: Body):
-    scores = scores_of(softmax.inputs[0], lambda ref: is_of_tensors(ref, body), body)
-    if scores is None or isinstance(scores, str):
-        return scores
-    if zeroed is not None and zeroed not in scores.conditions:
-        return _CHANGED
-    if node.attr["T"].type != types_pb2.DT_FLOAT:
-        return f"dtype {dtype_name(node.attr['T'].type)}, only float32 is implemented"
-    by_keys = product(body.view.node(scores.product), body)
-    if scores.order is not None:
-        result = "".join(by_keys.result[axis] for axis in scores.order)
-        by_keys = replace(by_keys, result=result)
-    reason = _ORDER
-    for axes in axes_of(by_keys, by_values, i):
-        found = _with_axes(node, softmax, by_values.operands[i], scores, axes, zeroed, body)
-        if not isinstance(found, str):
-            return found
-        reason = found if reason is _ORDER else reason
-    return reason
-
-
-def _with_axes(
-    node: Node, softmax: Node, weights: Ref, scores: Scores, axes: Axes, zeroed, body: Body
-) -> FoundAttention | str:
-    """The attention, its axes read in one way."""
-    between, end, dst = frozenset(), node, axes.dst
-    tensors = biases = None
-    parts = scores.head_scale is None
-    if scores.groups is not None:
-        q = attention_groups.queries(axes.q[0], scores.groups, body)
-        grouped = attention_groups.result(node, scores.groups, body)
-        rank = body.shapes.rank(scores.mask) if scores.mask else None
-        if not q or not grouped or (axes.q[1], dst) != ("bnth", "bnth") or rank not in (None, 5):
-            return _GROUPED
-        if rank == 5 and body.shapes.shape(scores.mask)[1:3] != (1, 1):
-            return _GROUPED
-        (end, between), axes = grouped, replace(axes, q=(q, "btnh"))
-        dst = "btnh"
-    elif len(dst) == 3 and (split := _split_result(node, dst, body)) is not None:
-        tensors = _sources(axes, parts, body, of_heads=True)
-        biases = tensors and _of_heads(scores, tensors[0], body)
-        if biases is not None:
-            end, between, dst = split, frozenset({node.name}), "bnth"
-    shape = body.shapes.shape
-    if scores.groups is None and len(shape(weights)) != len(shape(softmax.ref)):
-        if scores.heads is None or shape(weights)[-2:] != shape(softmax.ref)[-2:]:
-            return _CHANGED
-    if biases is None:
-        if scores.heads is not None:
-            return _HEADS
-        tensors, biases = _sources(axes, parts, body), scores.biases
-    if tensors is None:
-        return "rows of its queries, keys or values do not lie together"
-    if (order := axes.order) is not None:
-        whole = all(body.shapes.rank(bias.ref) == len(order) for bias in biases)
-        if scores.mask or scores.causal or scores.groups or scores.head_scale or not whole:
-            return _ORDER
-        biases = tuple(bias.turned(order) for bias in biases)
-    if wrong := _misfit(tensors, body):
-        return wrong
-    root, dst = _result(end, dst, body)
-    if dst not in _ORDERS:
-        return _ORDER
-    inner = _inner_nodes(softmax, scores, weights, body)
-    nodes = frozenset({root.name, end.name, *between, node.name, *inner})
-    shapes = _readers_of_shapes(inner, body)
-    ranks = {body.shapes.rank(shape.inputs[0]) for shape in shapes}
-    if not body.view.is_private(nodes - {root.name}, nodes | {shape.name for shape in shapes}):
-        return _READ
-    q, k, v = tensors
-    scale = scores.scale * q.factor * k.factor
-    if not is_normal(scale):
-        return BEYOND
-    if order is not None and shapes or ranks - {len(q.axes.replace(_PART, ""))}:
-        return _READ
-    inputs = {"q": q.ref, "k": k.ref, "v": v.ref}
-    inputs |= {f"bias{n}": bias.ref for n, bias in enumerate(biases)}
-    if scores.mask is not None:
-        inputs["mask"] = scores.mask
-    payload = Attention(
-        origin=root.name,
-        channels=body.shapes.shape(v.ref)[-1],
-        head_size=body.shapes.shape(q.ref)[-1],
-        layouts=(*(tensor.layout for tensor in tensors), _ORDERS[dst]),
-        scale=scale,
-        soft_cap=scores.soft_cap,
-        late_biases=scores.late,
-        causal=scores.causal,
-        masked_value=scores.masked,
-        zero_masked=zeroed is not None and scores.mask is not None,
-        q_at=q.at,
-        k_at=k.at,
-        v_at=v.at,
-        at_axis=max(tensor.at_axis for tensor in tensors),
-    )
-    return FoundAttention(
-        payload,
-        inputs,
-        root.name,
-        nodes,
-        shapes=tuple(shapes),
-        axes=(q.axes, k.axes),
-        is_grouped=scores.groups is not None,
-        biases=biases,
-        head_scale=scores.head_scale,
-        inverted=scores.inverted,
-    )
-
-
-def _sources(axes: Axes, parts: bool, body: Body, of_heads: bool = False) -> "list[Source] | None":
-    """What the op reads for q, k and v: parts of larger tensors where all have the same axis.
-
-    Or, of all heads in one axis, what has them in two.
-    """
-    q = _source(*axes.q, body, parts=parts, of_heads=of_heads)
-    found = [q, *_keys_and_values(axes.k, axes.v, parts, body, of_heads)]
-    if None in found:
-        return None
-    if len({tensor.at_axis for tensor in found if tensor.at}) > 1:
-        return _sources(axes, False, body, of_heads)
-    return found
-
-
-def _of_heads(scores: Scores, q: "Source", body: Body) -> tuple[Bias, ...] | None:
-    """The biases of scores [B N, T, S] as those of [B, N, T, S]."""
-    sizes = dict(zip(q.axes, body.shapes.shape(q.ref), strict=True))
-    full = body.shapes.shape(Ref(scores.product))
-    if scores.heads not in (None, (sizes["b"], sizes["n"])) or scores.mask and not scores.heads:
-        return None
-    target = (-1, sizes["n"], *full[1:])
-    biases = []
-    for n, bias in enumerate(scores.biases):
-        own = body.shapes.shape(bias.ref)
-        if len(own) == 3 and own[0] != 1 and (n < scores.flat or scores.heads is None):
-            if not all(isinstance(size, int) for size in target) or own != full:
-                return None
-            bias = replace(bias, shape=target)
-        biases.append(bias)
-    return tuple(biases)
-
-
-def _split_result(node: Node, axes: str, body: Body) -> Node | None:
-    """The only reader of [B N, T, H], where that makes [B, N, T, H] of it."""
-    reader = body.view.only_reader(node.ref)[0]
-    if axes != "bth" or reader is None or reader.op != "Reshape" or reader.payload is not None:
-        return None
-    before, after = body.shapes.shape(node.ref), body.shapes.shape(reader.ref)
-    return reader if before and after and len(after) == 4 and before[1:] == after[2:] else None
 
 
 @dataclass(frozen=True)
 class Source:
-    """A tensor that the op can read, with the scalar by which the product sees it multiplied."""
+    """A tensor that the op can read, or write.
+
+    Attributes:
+        factor: by which the product sees it multiplied.
+        saved: how many nodes that move memory are not needed where it is read.
+        part: the axis whose index is known, and that index.
+        nodes: the node that makes the result, and those before it.
+    """
 
     ref: Ref
-    axes: str
+    axes: list[Axis]
     factor: float = 1.0
-    repeats: int = 1  # heads that share each of its
-    at: tuple[int, ...] = ()  # the index of its axis _PART
-
-    @property
-    def at_axis(self) -> int:
-        """The axis of that index."""
-        return self.axes.index(_PART) if self.at else 1
-
-    @property
-    def layout(self) -> str:
-        """As the op names it."""
-        return _ORDERS[self.axes.replace(_PART, "")]
+    saved: int = 0
+    part: tuple[Index, int] | None = None
+    nodes: tuple[str, ...] = ()
 
 
-def _source(
-    ref: Ref,
-    axes: str,
-    body: Body,
-    scales: bool = True,
-    repeated: bool = False,
-    parts: bool = False,
-    of_heads: bool = False,
-) -> Source | None:
-    """What the op reads for an operand: past its transposes, scalings and repeated heads.
+class Placed(NamedTuple):
+    """A source as the op reads it, in a layout, of which _PART is an axis.
 
-    With `parts` also past the op that takes it of a larger tensor; with `of_heads` it is
-    [B, N, ..] of which a reshape makes the operand [B N, ..].
+    Attributes:
+        shape: in which it has that layout; None: it has it.
+        row: of how many elements its rows are.
     """
-    best, factor, repeats, at = None, 1.0, 1, ()
+
+    source: Source
+    layout: str
+    shape: list[Size] | None
+    row: Size
+
+    @property
+    def name(self) -> str:
+        """The layout as the op names it."""
+        letters = self.layout.replace(_PART, "")
+        return next(one for one in _LAYOUTS if letters in (one, one.replace("n", ""))).upper()
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """What moves memory, and then what reshapes, compared to another one."""
+        return -self.source.saved, self.shape is not None
+
+    @property
+    def at(self) -> tuple[int, ...]:
+        return (self.source.part[1],) if self.source.part else ()
+
+    def write(self, role: str, write: Writer) -> Ref:
+        """Adds what reshapes it."""
+        if self.shape is None:
+            return self.source.ref
+        known = None if -1 in self.shape else self.shape
+        sizes = open_sizes(self.shape)
+        return write.add(f"{role}/rows", "Reshape", self.source.ref, sizes, shape=known)
+
+
+def _sources(ref: Ref, axes: list[Axis], body: Body, scales=False, repeats=False) -> list[Source]:
+    """All of which views make an operand, it first: scaled, or with repeated heads, too."""
+    found, factor, saved, part = [], 1.0, 0, None
     while True:
-        own = axes.replace(_PART, "")
-        if own in _ORDERS and _PART not in (axes[0], axes[-1]) and (len(own) == 4 or not of_heads):
-            best = Source(ref, axes, factor, repeats, at)
+        found.append(Source(ref, axes, factor, saved, part))
         node = body.view.producer(ref)
-        if parts and not at and node.op == "Unpack" and node.payload is None:
+        saved += node.op in _MOVES
+        if node.payload is not None or ref.port and node.op != "Unpack":
+            return found
+        if node.op == "Unpack" and part is None:
+            part = Index(node.attr["num"].i), ref.port
             axis = node.attr["axis"].i % (len(axes) + 1)
-            axes, at, ref = axes[:axis] + _PART + axes[axis:], (ref.port,), node.inputs[0]
-            continue
-        if ref.port or node.payload is not None:
-            return best
-        if node.op == "Transpose":
-            order = body.shapes.numbers(node.inputs[1])
-            if order is None or len(order) != len(axes):
-                return best
-            axes = "".join(axes[order.index(axis)] for axis in range(len(axes)))
-            ref = node.inputs[0]
-        elif node.op in _SAME:
-            ref = node.inputs[0]
-        elif of_heads and axes[0] == "b" and len(own) == 3 and not at and _merges_heads(node, body):
-            ref, axes = node.inputs[0], f"bn{axes[1:]}"
-        elif scales and node.op in ("Mul", "RealDiv") and (scaled := scaled_by(node, body)):
+            axes = [*axes[:axis], part[:1], *axes[axis:]]
+        elif (before := view_axes(node, axes, body, back=True)) is not None:
+            axes = before
+        elif scales and (scaled := scaled_by(node, body)):
             ref, factor = scaled[0], factor * scaled[1]
-        elif (
-            repeated
-            and not at
-            and repeats == 1
-            and (inner := attention_groups.repeated(node, axes, body))
-        ):
-            ref, repeats = inner
+            continue
+        elif repeats and (before := _unrepeated(node, axes, body)) is not None:
+            axes = before
         else:
-            return best
+            return found
+        ref = node.inputs[0]
 
 
-def _merges_heads(node: Node, body: Body) -> bool:
-    before, after = body.shapes.shape(node.inputs[0]), body.shapes.shape(node.ref)
-    known = node.op == "Reshape" and before and after and (len(before), len(after)) == (4, 3)
-    return bool(known) and before[2:] == after[1:]
+def _unrepeated(node: Node, axes: list[Axis], body: Body) -> list[Axis] | None:
+    """The axes of what a node repeats along axes of one element."""
+    if node.op not in ("BroadcastTo", "Tile"):
+        return None
+    shapes = [body.shapes.shape(ref) for ref in (node.inputs[0], node.ref)]
+    if None in shapes or len({*map(len, shapes)}) > 1:
+        return None
+    sizes = list(zip(*shapes, strict=True))
+    if any(a not in (1, b) for a, b in sizes):
+        return None
+    return [axis if a == b else () for axis, (a, b) in zip(axes, sizes, strict=True)]
 
 
-def _keys_and_values(keys, values, parts: bool, body: Body, of_heads: bool) -> list[Source | None]:
-    """Both before their heads are repeated, where both are in the same way."""
-    for repeated in (True, False):
-        options = {"repeated": repeated, "parts": parts, "of_heads": of_heads}
-        k = _source(*keys, body, **options)
-        v = _source(*values, body, scales=False, **options)
-        if k is None or v is None or k.repeats == v.repeats:
-            break
-    return [k, v]
+def _results(node: Node, axes: list[Axis], body: Body) -> list[Source]:
+    """The product's result, and all views of it that alone read it."""
+    found = [Source(node.ref, axes, nodes=(node.name,))]
+    while True:
+        reader, place = body.view.only_reader(node.ref)
+        after = None if reader is None or place else view_axes(reader, axes, body)
+        if after is None:
+            return found
+        node, axes, saved = reader, after, found[-1].saved + (reader.op in _MOVES)
+        found.append(Source(node.ref, axes, 1.0, saved, nodes=(*found[-1].nodes, node.name)))
 
 
-def _misfit(tensors: list[Source], body: Body) -> str | None:
-    """Why q, k and v, as the op would read them, are not those of one attention."""
-    sizes = []
-    for tensor in tensors:
-        shape = body.shapes.shape(tensor.ref)
-        if shape is None or not isinstance(shape[-1], int) or not shape[-1]:
-            return "the sizes of its heads are not known"
-        sizes.append(dict(zip(tensor.axes, shape, strict=True)))
-    q, k, v = sizes
-    if not q["b"] == k["b"] == v["b"] or k["t"] != v["t"] or q["h"] != k["h"]:
-        return "q, k and v are not known to be of the same sequences, keys and sizes"
-    heads, shared = q.get("n", 1), k.get("n", 1)
-    if v.get("n", 1) != shared:
-        return "its keys and values have different numbers of heads"
-    known = isinstance(heads, int) and isinstance(shared, int) and shared > 0
-    if heads != shared and not (known and heads % shared == 0):
-        return "its queries have heads that are no multiple of those of its keys"
-    return None
+def _place(source: Source, roles: Roles, body: Body) -> Placed | None:
+    """How the op reads a source in which the roles have these indices."""
+    letter_of = {leaf: letter for letter, role in roles.items() for leaf in role}
+    if source.part:
+        letter_of[source.part[0]], roles = _PART, roles | {_PART: [source.part[0]]}
+    letters = []
+    for axis in map(leaves, source.axes):
+        own = {letter_of.get(leaf) for leaf in axis}
+        if len(own) > 1 or None in own:
+            return None
+        letters.append(own.pop() if own else "")
+    order = [letter for letter, _ in itertools.groupby(filter(None, letters))]
+    wanted = [leaf for letter in order for leaf in roles[letter]]
+    if wanted != [leaf for axis in source.axes for leaf in leaves(axis)]:
+        return None
+    best, row = None, size_of(leaf.size for leaf in roles["h"])
+    for layout in _layouts("n" in roles, source.part):
+        if order != [letter for letter in layout if roles[letter]]:
+            continue
+        if len(letters) == len(layout) and all(
+            own == letter or not own and not roles[letter]
+            for own, letter in zip(letters, layout, strict=True)
+        ):
+            return Placed(source, layout, None, row)
+        sizes = body.shapes.shape(source.ref)
+        pairs = list(zip(letters, sizes, strict=True))
+        shape = [size_of(size for own, size in pairs if own == letter) for letter in layout]
+        if open_sizes(shape).count(-1) < 2:
+            best = best or Placed(source, layout, shape, row)
+    return best
 
 
-def _result(node: Node, axes: str, body: Body) -> tuple[Node, str]:
-    """The node whose result the op makes, and the order of its axes: past one transpose."""
-    readers = body.view.consumers(node.ref)
-    if axes in _ORDERS and (len(readers) != 1 or axes == "bth" or body.view.is_fetched(node.ref)):
-        return node, axes
-    reader = readers[0][0] if len(readers) == 1 else None
-    if reader is not None and reader.op == "Transpose" and reader.payload is None:
-        order = body.shapes.numbers(reader.inputs[1])
-        turned = "".join(axes[axis] for axis in order) if order and len(order) == 4 else ""
-        if turned in _ORDERS and not body.view.has_control_edges(node.name):
-            return reader, turned
-    return node, axes
+def _layouts(heads: bool, part) -> Iterator[str]:
+    """Those that the op has, with the axis of parts anywhere but at an end."""
+    for layout in _LAYOUTS:
+        layout = layout if heads else layout.replace("n", "")
+        if not part:
+            yield layout
+        for at in range(1, len(layout)) if part else ():
+            yield layout[:at] + _PART + layout[at:]
 
 
-def _inner_nodes(softmax: Node, scores: Scores, weights: Ref, body: Body) -> set[str]:
-    """All nodes that only make the weights."""
-    names = {softmax.name, *scores.nodes, scores.product}
-    node = body.view.producer(weights)
-    while node.name != softmax.name:
-        names.add(node.name)
-        zeroed = _zeroed(node, body)
-        node = body.view.producer(zeroed[0] if zeroed else node.inputs[0])
-    return names
+def _best(sources: list[Source], roles: Roles, body: Body) -> Placed | None:
+    """The source that saves most, the farthest of those that are read as they are."""
+    placed = [one for source in sources[::-1] if (one := _place(source, roles, body))]
+    return min(placed, key=lambda one: one.cost, default=None)
 
 
-def _readers_of_shapes(names: set[str], body: Body) -> list[Node]:
-    """The nodes that ask for the shape of scores: masks of open sizes are made by it."""
-    shape = body.shapes.shape
-    readers = [reader for name in names for reader, _ in body.view.consumers(Ref(name))]
-    return [n for n in readers if n.op == "Shape" and len(shape(n.inputs[0]) or ()) in (3, 4)]
+class Plan(NamedTuple):
+    """How the op reads q, k, v and writes the result, and the views of each bias and mask."""
+
+    placed: list[Placed]
+    views: dict[str, list]
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """The same of all of them; transposes of biases are small beside those of the others."""
+        turned = sum(op == "Transpose" for views in self.views.values() for op, _ in views)
+        moves, reshapes = map(sum, zip(*(one.cost for one in self.placed), strict=True))
+        return moves, reshapes + turned
 
 
-def _past(ref: Ref, body: Body) -> Node:
-    return body.view.producer(body.view.origin(ref, _SAME))
+def _found(node: Node, by_values: Product, i: int, path: list, without, body: Body) -> Found:
+    """The attention whose weights, operand i of the last product, the path makes."""
+    by_keys = product(path[0][0], body)
+    scores = scores_of(path, by_keys, body, without)
+    plan = _plan(node, by_keys, by_values, i, scores, body)
+    q, k, v, dst = plan.placed
+    root, inner = dst.source.ref.node, {*scores.axes_of, *dst.source.nodes}
+    readers = [(name, n) for name in scores.axes_of for n, _ in body.view.consumers(Ref(name))]
+    shapes = {n: scores.axes_of[name] for name, n in readers if n.op == "Shape"}
+    if not body.view.is_private(inner - {root}, inner | {n.name for n in shapes}):
+        raise Declined(_READ)
+    every = [leaves(axis) for axis in (*q.source.axes, *k.source.axes)]
+    if not all(leaves(axis) in every for axes in shapes.values() for axis in axes):
+        raise Declined(_READ)
+    scale = scores.scale * q.source.factor * k.source.factor
+    if not is_normal(scale):
+        raise Declined(BEYOND)
+    if not all(isinstance(one.row, int) and one.row > 0 for one in (k, v)):
+        raise Declined("the sizes of its heads are not known")
+    payload = Attention(
+        origin=root,
+        channels=v.row,
+        head_size=k.row,
+        layouts=tuple(placed.name for placed in plan.placed),
+        scale=scale,
+        soft_cap=scores.soft_cap,
+        late_biases=scores.late,
+        causal=scores.causal is not None,
+        masked_value=scores.masked,
+        zero_masked=scores.zeroed and scores.mask is not None,
+        q_at=q.at,
+        k_at=k.at,
+        v_at=v.at,
+        at_axis=max(1, *(placed.layout.find(_PART) for placed in plan.placed)),
+    )
+
+    def prepare(write: Writer) -> dict[str, Ref]:
+        inputs = {
+            role: placed.write(role, write) for role, placed in zip("qkv", (q, k, v), strict=True)
+        }
+        if scores.head_scale is not None:
+            shape = [-1 if letter == "n" else 1 for letter in q.layout]
+            of_heads = write.add("scale", "Reshape", scores.head_scale.ref, shape)
+            inputs["q"] = write.add("scaled", "Mul", inputs["q"], of_heads)
+        for role, operand in scores.operands.items():
+            inputs[role] = operand.write(role, plan.views[role], write)
+        if scores.mask is not None:
+            mask = inputs["mask"]
+            if dtype(body.view, mask) != DT_BOOL:
+                mask = write.add("mask", "Cast", mask, DstT=DT_BOOL)
+            inputs["mask"] = write.add("seen", "LogicalNot", mask) if scores.inverted else mask
+        for reader, axes in shapes.items():
+            places = [every.index(leaves(axis)) for axis in axes]
+            _replace_shape(reader, q.source.ref, k.source.ref, places, body)
+        return inputs
+
+    def finish(write: Writer, ref: Ref) -> None:
+        write.put("Reshape", ref, open_sizes(body.shapes.shape(dst.source.ref)))
+
+    nodes = frozenset({root, *inner})
+    return Found(payload, {}, root, nodes, prepare=prepare, finish=dst.shape and finish)
 
 
-def _is_dropout_of_softmax(node: Node, body: Body) -> bool:
-    """Whether the node multiplies or selects what a softmax of a product gives."""
-    if node.op not in ("Mul", "SelectV2") or node.payload is not None:
-        return False
-    sources = [body.view.producer(ref) for ref in node.inputs]
-    sources += [body.view.producer(n.inputs[0]) for n in sources if n.op in ("Mul", "RealDiv")]
-    for source in sources:
-        if source.op == "Softmax" and source.payload is None:
-            found = scores_of(source.inputs[0], lambda ref: is_of_tensors(ref, body), body)
-            return isinstance(found, Scores)
-    return False
+def _replace_shape(reader: Node, q: Ref, k: Ref, places: list[int], body: Body) -> None:
+    """The same shape out of those of q and k: masks of open sizes ask for that of scores."""
+    write, kind = body.writer(reader.name), reader.attr["out_type"].type or INT32
+    sizes = [write.add(role, "Shape", ref, out_type=kind) for role, ref in (("q", q), ("k", k))]
+    sizes = write.add("sizes", "ConcatV2", sizes, 0)
+    body.view.replace_uses(reader.ref, write.add("scores", "GatherV2", sizes, places, 0))
+    body.view.remove_dead([reader.name])
+
+
+def _plan(node: Node, by_keys: Product, by_values: Product, i: int, scores: Scores, body: Body):
+    """The cheapest way to read all tensors as the op does."""
+    both = [
+        (ref, [scores.indices[label] for label in labels])
+        for ref, labels in zip(by_keys.refs, by_keys.labels, strict=True)
+    ]
+    axes = dict(zip(by_values.labels[i], scores.axes, strict=True))
+    name_axes(by_values.refs[1 - i], by_values.labels[1 - i], axes, body)
+    values = by_values.refs[1 - i], [axes[label] for label in by_values.labels[1 - i]]
+    results = _results(node, [axes[label] for label in by_values.result], body)
+    summed = [axes[label] for label in by_values.labels[i] if label not in by_values.result]
+    plans = []
+    for queries, keys in (both, both[::-1]):
+        q = _sources(*queries, body, scales=True)
+        for repeats in (True, False):  # of keys and values in the same way
+            k = _sources(*keys, body, True, repeats)
+            v = _sources(*values, body, False, repeats)
+            if len({frozenset({*_counted(x[0])} - {*_counted(x[-1])}) for x in (k, v)}) == 1:
+                break
+        order = [leaf for label in by_keys.result for leaf in leaves(scores.indices[label])]
+        in_q, in_k = _counted(q[-1]), _counted(k[-1])
+        s = [leaf for leaf in order if leaf in in_k and leaf not in in_q]
+        if s == leaves(scores.keys) == [leaf for axis in summed for leaf in leaves(axis)]:
+            shared = [leaf for leaf in order if leaf in in_q and leaf in in_k]
+            rows = [leaf for leaf in order if leaf in in_q and leaf not in in_k]
+            for roles, heads in _ways(shared, rows, s, len(by_keys.result) > 3):
+                plans.append(_planned((q, k, v, results), roles, heads, order, scores, body))
+    plans = [plan for plan in plans if plan is not None]
+    if not plans:
+        raise Declined(_SCALED if scores.head_scale else _ORDER)
+    return min(plans, key=lambda plan: plan.cost)
+
+
+def _counted(source: Source) -> list[Index]:
+    """What counts along its axes."""
+    return [leaf for axis in source.axes for leaf in leaves(axis)]
+
+
+def _ways(shared: list, rows: list, keys: list, has_heads: bool) -> Iterator[tuple[Roles, list]]:
+    """All ways to take what counts along scores for sequences, heads, queries and keys.
+
+    With each come the heads of keys. Queries may have more: groups that share each of those.
+    """
+    places = sorted(range(len(shared) + 1), key=lambda at: abs(at - 1))
+    for groups, at in itertools.product(range(len(rows) + 1), places):
+        for batch, heads in ((shared[:at], shared[at:]), (shared[at:], shared[:at])):
+            roles = {"b": batch, "n": heads + rows[:groups], "t": rows[groups:], "s": keys}
+            if not has_heads and not roles["n"]:
+                del roles["n"]
+            yield roles, heads
+
+
+def _planned(tensors, roles: Roles, heads: list, order: list, scores: Scores, body: Body):
+    """How tensors are read where scores have these roles; None where the op cannot do it."""
+    of_keys, wanted = roles | {"n": heads, "t": roles["s"]}, []
+    for sources, own in zip(tensors, (roles, of_keys, of_keys, roles), strict=True):
+        own = {letter: own[letter] for letter in "bnt" if letter in roles}
+        own["h"] = [leaf for leaf in _counted(sources[0]) if leaf not in order]
+        wanted.append((sources, own))
+    q, k, v, result = (own["h"] for _, own in wanted)
+    if q != k or v != result:
+        return None
+    placed = [_best(sources, own, body) for sources, own in wanted]
+    parts = {one.layout.find(_PART) for one in placed if one and one.at}
+    if len(parts) > 1 or scores.head_scale:  # parts have to be along the same axis, and as they are
+        placed = [_best([x for x in all_ if not x.part], own, body) for all_, own in wanted]
+    views = {role: operand.views(roles) for role, operand in scores.operands.items()}
+    if None in placed or None in views.values():
+        return None
+    if scores.causal and [leaves(axis) for axis in scores.causal] != [roles["t"], roles["s"]]:
+        return None
+    if scores.head_scale and scores.head_scale.counted() != [roles.get("n")]:
+        return None
+    open_result = placed[3].shape and open_sizes(body.shapes.shape(placed[3].source.ref))
+    return None if open_result and open_result.count(-1) > 1 else Plan(placed, views)

@@ -6,125 +6,66 @@
     score = score where mask, else a constant
     score = score + late bias + ..
 
-in this order, each of them or none. A mask that lets each query see the keys up to its own is no
-tensor: the op leaves those keys out.
+in this order, each of them or none. It is no rule: they come in any number, and what a mask hides
+is proven by recursion over whatever it is made of. One that lets each query see the keys up to its
+own is no tensor: the op leaves those keys out.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref
-from ....ops.records import MAX_BIASES
-from .attention_groups import split_scores
-from .attention_masks import (
-    ORDINARY,
-    Bias,
-    causal_bias,
-    hides,
-    is_causal,
-    times_rest,
-    without_not,
-    without_ones,
+from ....graph import (
+    VIEWS,
+    Any,
+    Axis,
+    Body,
+    Index,
+    Node,
+    Op,
+    Ref,
+    Scalar,
+    Size,
+    Writer,
+    dtype,
+    leaves,
+    match,
+    view_axes,
+    views_beside,
+    write_views,
 )
+from ....ops.records import BIAS_ROLES, MAX_BIASES
+from ...rules import Declined
 
 _SAME = frozenset({"Identity", "StopGradient"})
-_MOVES = _SAME | {"Reshape", "Transpose"}
+_VIEWS = frozenset({"ExpandDims", "Identity", "Reshape"})
+# What a finite constant must be, so that its exponential is zero beside that of any other score.
+NEVER = -1e8
+# What scores, and other products of activations, are taken to stay below.
+ORDINARY = 1e3
+_MOVES = _SAME | {
+    *("BroadcastTo", "ExpandDims", "GatherNd", "GatherV2", "Pad", "Reshape", "Roll", "Slice"),
+    *("Squeeze", "StridedSlice", "Tile", "Transpose", "Abs", "Neg", "Relu"),
+}
+_PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul"})
+_BOUNDED = frozenset({"Cos", "Sigmoid", "Sin", "Softmax", "Tanh"})
+# c * (1 - kept), of a mask as 1 and 0
+_REST = Op("Mul", Scalar(name="c"), Op("Sub", Scalar(1.0), Any("kept")))
+_REST_OF_MASK = Op("Mul", Scalar(name="c"), Op("Sub", Scalar(1.0), Op("Cast", Any("mask"))))
+_EITHER = frozenset({"ConcatV2", "Maximum", "Minimum", "Pack", "Select", "SelectV2"})
+_CHANGED = "the weights change before they meet the values: only softmax of the scores is one op"
 BEYOND = "its scores are scaled by more, or less, than float32 has"
 
 
-@dataclass(frozen=True)
-class Scores:
-    """The scores that softmax reads.
-
-    Attributes:
-        product: the node that multiplies queries and keys.
-        order: its axes, as the scores have them; None: as they are.
-        head_scale: [N, 1, 1], or a dimension more in front, by which each head is multiplied, too.
-        soft_cap: c of c * tanh(score / c), which comes before biases; 0: none.
-        biases: what is added.
-        late: how many of them, the last ones, are added behind the mask.
-        inverted: whether the mask is true where scores are masked.
-        hidden: the score of keys that `causal` leaves out, or what is added to it.
-        conditions: what the mask was, before it became another tensor or none, and whether
-            inverted.
-        exact: the same with the causal mask as what it was; None where there is none.
-        groups: their shape where a product of [B, K, G T, S] makes scores [B, K, G, T, S].
-        heads: (B, N) where a product of [B N, T, S] makes scores [B, N, T, S].
-        flat: how many of the biases, the first ones, were added before that.
-        nodes: those between it and softmax.
-    """
-
-    product: str
-    order: tuple[int, ...] | None = None
-    nodes: tuple[str, ...] = ()
-    scale: float = 1.0
-    head_scale: Ref | None = None
-    soft_cap: float = 0.0
-    biases: tuple[Bias, ...] = ()
-    late: int = 0
-    mask: Ref | None = None
-    inverted: bool = False
-    masked: float = 0.0
-    causal: bool = False
-    hidden: float = 0.0
-    conditions: frozenset[tuple[Ref, bool]] = frozenset()
-    exact: "Scores | None" = None
-    groups: tuple | None = None
-    heads: tuple | None = None
-    flat: int = 0
-
-    def shape(self, body: Body):
-        """Theirs, whatever a bias or mask of unknown sizes would make of it."""
-        if self.groups is not None:
-            return self.groups
-        shape = body.shapes.shape(Ref(self.product))
-        if self.heads is not None:
-            return (*self.heads, *shape[1:])
-        return shape if shape is None or self.order is None else tuple(shape[i] for i in self.order)
-
-
-def scores_of(ref: Ref, is_product: Callable[[Ref], bool], body: Body) -> Scores | str | None:
-    """How `ref` is made of a product; a str where it is, but the op cannot; None for all else."""
-    node = body.view.producer(ref)
-    if ref.port or node.payload is not None:
-        return None
-    if is_product(ref):
-        return Scores(node.name)
-    if node.op in _SAME:
-        return _then(scores_of(node.inputs[0], is_product, body), node, body, lambda s: s)
-    if node.op == "Reshape":
-        ways = (_in_groups, _in_windows, _in_heads)
-        found = [way(node, is_product, body) for way in ways]
-        return next(
-            (one for one in found if isinstance(one, Scores)), next(filter(None, found), None)
-        )
-    if node.op == "Transpose":
-        return _transposed(node, is_product, body)
-    if node.op == "Tanh":
-        return _capped(node, is_product, body)
-    if node.op in ("Mul", "RealDiv"):
-        return _scaled(node, is_product, body)
-    if node.op in ("Add", "AddV2", "Sub"):
-        return _mixed(node, is_product, body) or _biased(node, is_product, body)
-    if node.op in ("SelectV2", "Select"):
-        return _masked(node, is_product, body)
+def scaled_by(node: Node, body: Body) -> tuple[Ref, float] | None:
+    """x and c where the node is x * c or x / c, a constant of one element that is not zero."""
+    for x, c in {"Mul": [(0, 1), (1, 0)], "RealDiv": [(0, 1)]}.get(node.op, ()):
+        value = body.constants.scalar(node.inputs[c])
+        if value and body.shapes.equal(node.inputs[x], node.ref):
+            return node.inputs[x], value if node.op == "Mul" else 1.0 / value
     return None
-
-
-def _then(scores, node: Node, body: Body, change: Callable[[Scores], Scores | str]):
-    """The scores after `node`, which changes those before it."""
-    if not isinstance(scores, Scores):
-        return scores
-    changed = change(scores)
-    if isinstance(changed, str):
-        return changed
-    more = len(changed.shape(body) or ()) - (body.shapes.rank(node.ref) or 0)
-    if more and not (changed.heads and more == 1):  # those of [B N, T, S] have one less
-        return "its scores are not known to keep their axes"
-    return replace(changed, nodes=(*changed.nodes, node.name))
 
 
 def is_normal(number: float) -> bool:
@@ -133,266 +74,442 @@ def is_normal(number: float) -> bool:
     return float(limits.tiny) <= abs(number) <= float(limits.max)
 
 
-def scaled_by(node: Node, body: Body) -> tuple[Ref, float] | None:
-    """x and c where the node is x * c or x / c, a constant of one element that is not zero."""
-    for x, c in [(0, 1), (1, 0)] if node.op == "Mul" else [(0, 1)]:
-        value = body.constants.scalar(node.inputs[c])
-        if value and body.shapes.equal(node.inputs[x], node.ref):
-            return node.inputs[x], value if node.op == "Mul" else 1.0 / value
-    return None
+Roles = dict[str, list[Index]]  # what each letter of a layout counts
 
 
-def _scaled(node: Node, is_product, body: Body):
-    scaled = scaled_by(node, body)
-    if scaled is None:
-        return _scaled_by_heads(node, is_product, body) if node.op == "Mul" else None
-    ref, factor = scaled
+@dataclass(frozen=True)
+class Operand:
+    """What is broadcast to scores: a bias, times `factor`, or a mask.
 
-    def change(scores: Scores) -> Scores | str:
-        if scores.mask or scores.causal:
-            return "its scores are scaled after a mask"
-        if math.frexp(factor)[0] not in (0.5, -0.5):  # which would round each number as before
-            if any(bias.largest(body) > ORDINARY for bias in scores.biases):
-                return "its scores are scaled after a bias that may be a mask"
-        biases = tuple(bias.times(factor) for bias in scores.biases)
-        scale, cap = scores.scale * factor, scores.soft_cap * abs(factor)
-        if not is_normal(scale) or not is_normal(cap or 1.0):
-            return BEYOND
-        return replace(scores, scale=scale, soft_cap=cap, biases=biases)
-
-    return _then(scores_of(ref, is_product, body), node, body, change)
-
-
-def _scaled_by_heads(node: Node, is_product, body: Body):
-    """A number for each head, as cosine attention learns it."""
-    for x, scale in (node.inputs, node.inputs[::-1]):
-        scores = scores_of(x, is_product, body)
-        if scores is None:
-            continue
-
-        def change(scores: Scores, scale=scale) -> Scores | str:
-            full, own = scores.shape(body), body.shapes.shape(scale)
-            fits = full and own and len(full) == 4 and len(own) in (3, 4)
-            fits = fits and own[-3:] == (full[1], 1, 1) and own[:-3] in ((), (1,))
-            if not fits or not isinstance(full[1], int):
-                return "its scores are multiplied by other than a number, or one a head"
-            changed = scores.biases or scores.mask or scores.causal or scores.soft_cap
-            if changed or scores.order or scores.groups or scores.head_scale:
-                return "its heads are scaled behind something else"
-            return replace(scores, head_scale=scale)
-
-        return _then(scores, node, body, change)
-    return None
-
-
-def _capped(node: Node, is_product, body: Body):
-    def change(scores: Scores) -> Scores | str:
-        if scores.biases or scores.mask or scores.causal or scores.soft_cap:
-            return "its scores are capped twice, or behind a bias or mask"
-        return replace(scores, soft_cap=1.0)
-
-    return _then(scores_of(node.inputs[0], is_product, body), node, body, change)
-
-
-def _transposed(node: Node, is_product, body: Body):
-    order = body.shapes.numbers(node.inputs[1])
-
-    def change(scores: Scores) -> Scores | str:
-        full = scores.shape(body)
-        whole = all(body.shapes.rank(bias.ref) == len(full or ()) for bias in scores.biases)
-        if order is None or scores.mask or scores.causal or scores.heads or not whole:
-            return "its scores are transposed after a mask, or a bias of fewer axes"
-        before = scores.order or range(len(order))
-        turned = tuple(before[axis] for axis in order)
-        biases = tuple(bias.turned(order) for bias in scores.biases)
-        return replace(scores, order=turned, biases=biases)
-
-    return _then(scores_of(node.inputs[0], is_product, body), node, body, change)
-
-
-def _biased(node: Node, is_product, body: Body):
-    factor = -1.0 if node.op == "Sub" else 1.0
-    for x, bias in (node.inputs, node.inputs[::-1])[: 1 if node.op == "Sub" else 2]:
-        scores = scores_of(x, is_product, body)
-        if scores is not None:
-            return _then(
-                scores, node, body, lambda s, bias=bias: _with_bias(s, node, bias, factor, body)
-            )
-    return None
-
-
-def _mixed(node: Node, is_product, body: Body):
-    """score * m + c * (1 - m), m being 0 or 1: a mask in arithmetic, as GPT-2 has it."""
-    for product, other in (node.inputs, node.inputs[::-1])[: 1 if node.op == "Sub" else 2]:
-        product = body.view.producer(product)
-        if product.op != "Mul" or product.payload is not None:
-            continue
-        for x, kept in (product.inputs, product.inputs[::-1]):
-            masked = times_rest(other, kept, body)
-            scores = scores_of(x, is_product, body) if masked is not None else None
-            if scores is None:
-                continue
-            masked = -masked if node.op == "Sub" else masked
-
-            def change(scores: Scores, kept=kept, masked=masked, product=product) -> Scores | str:
-                if scores.mask or scores.causal:
-                    return "its scores are masked twice"
-                if not _fits(kept, node, scores, body):
-                    return "the mask of its scores is not known to be broadcast to them"
-                inner = (*scores.nodes, product.name)
-                return replace(scores, mask=kept, masked=masked, nodes=inner)
-
-            return _then(scores, node, body, change)
-    return None
-
-
-def _in_groups(node: Node, is_product, body: Body):
-    """Scores of the groups of grouped-query attention."""
-    groups = split_scores(node, body)
-    scores = scores_of(node.inputs[0], is_product, body) if groups else None
-    if not isinstance(scores, Scores):
-        return None
-    if scores.biases or scores.mask or scores.causal or scores.order:
-        return None
-    return _then(scores, node, body, lambda s: replace(s, groups=groups))
-
-
-def _in_heads(node: Node, is_product, body: Body):
-    """Scores of all heads, [B N, T, S], as [B, N, T, S], and back."""
-    before, after = body.shapes.shape(node.inputs[0]), body.shapes.shape(node.ref)
-    if not before or not after or {len(before), len(after)} != {3, 4} or before[-2:] != after[-2:]:
-        return None
-
-    def change(scores: Scores) -> Scores | str:
-        heads = after[:2] if len(after) == 4 else before[:2]
-        same = scores.heads is not None and scores.heads[1] == heads[1]
-        # A bias of another unknown number of sequences makes it unknown.
-        if same and (scores.heads == heads or not isinstance(heads[0], int)):
-            return scores
-        changed = scores.order or scores.groups or scores.causal or scores.mask
-        if changed or scores.heads or len(after) == 3:
-            return "its scores are reshaped behind a mask, or other than by heads"
-        return replace(scores, heads=heads, flat=len(scores.biases))
-
-    return _then(scores_of(node.inputs[0], is_product, body), node, body, change)
-
-
-def _in_windows(node: Node, is_product, body: Body):
-    """A bias of each window: scores [B W, N, T, S] as [B, W, N, T, S], and back."""
-    add, shape = body.view.producer(node.inputs[0]), body.shapes.shape
-    if add.op not in ("Add", "AddV2") or add.payload is not None:
-        return None
-    for x, bias in (add.inputs, add.inputs[::-1]):
-        split, own = body.view.producer(x), shape(bias)
-        if split.op != "Reshape" or split.payload is not None:
-            continue
-        scores = scores_of(split.inputs[0], is_product, body)
-        if scores is None:
-            continue
-
-        def change(scores: Scores, bias=bias, own=own, split=split) -> Scores | str:
-            full, wide = scores.shape(body), shape(split.ref)
-            fits = own and full and wide and len(own) == len(wide) == len(full) + 1
-            if not fits or shape(add.ref) != wide or shape(node.ref) != full:
-                return "its scores are reshaped, not to windows with a bias each"
-            windows = own[0] == 1 and own[1] == wide[1] and wide[2:] == full[1:]
-            if not windows or any(a not in (1, b) for a, b in zip(own[2:], full[1:], strict=True)):
-                return "what is added to its scores is not known to be broadcast to them"
-            if scores.mask or scores.causal or len(scores.biases) == MAX_BIASES:
-                return f"a bias of windows is added to masked scores, or is more than {MAX_BIASES}"
-            inner = (*scores.nodes, split.name, add.name)
-            return replace(scores, biases=(*scores.biases, Bias(bias)), nodes=inner)
-
-        return _then(scores, node, body, change)
-    return None
-
-
-def _with_bias(scores: Scores, node: Node, bias: Ref, factor: float, body: Body) -> Scores | str:
-    constant = body.constants.scalar(bias)
-    if constant == 0.0 or constant is not None and _changes_no_weight(constant, node, body):
-        return scores
-    if not _fits(bias, node, scores, body):
-        return "what is added to its scores is not known to be broadcast to them"
-    added = _added(scores, bias, factor)
-    if scores.causal:
-        exact = scores.exact and _added(scores.exact, bias, factor)
-        if isinstance(added, Scores) and hides(scores.hidden, added.biases, body):
-            return replace(added, exact=exact if isinstance(exact, Scores) else None)
-        # A row may be without any key.
-        if exact is None:
-            return "a bias is added to scores that are masked"
-        return exact if isinstance(exact, str) else replace(exact, nodes=scores.nodes)
-    lowest = causal_bias(bias, body) if factor == 1.0 and not scores.mask else None
-    if lowest is None or not hides(lowest, scores.biases, body):
-        return added
-    if not _is_square(bias, scores, body):
-        return added
-    exact = None if isinstance(added, str) else added
-    return replace(scores, causal=True, hidden=lowest, exact=exact)
-
-
-def _changes_no_weight(constant: float, node: Node, body: Body) -> bool:
-    """Whether the constant is added to all scores last, as the 1e-9 of Hugging Face's softmax is.
-
-    A larger one would cost them digits.
+    Attributes:
+        shape: its own.
+        axes, sizes: those of the scores beside which its own lie.
     """
-    reader = body.view.only_reader(node.ref)[0]
-    while reader is not None and reader.op in _MOVES:
-        reader = body.view.only_reader(reader.ref)[0]
-    is_last = reader is not None and reader.op == "Softmax" and abs(constant) <= 1.0
-    return is_last and any(body.shapes.equal(ref, node.ref) for ref in node.inputs)
+
+    ref: Ref
+    shape: tuple[Size, ...]
+    axes: list[Axis]
+    sizes: list[Size]
+    factor: float = 1.0
+
+    def largest(self, body: Body) -> float:
+        """A bound on the magnitude of what it adds."""
+        return abs(self.factor) * largest(self.ref, body)
+
+    @property
+    def present(self) -> list[list[Index]] | None:
+        """What counts along its own axes; None where it is not known which have one element."""
+        if any(size not in (1, full) for size, full in zip(self.shape, self.sizes, strict=True)):
+            return None
+        axes = zip(self.axes, self.shape, strict=True)
+        return [[] if size == 1 else leaves(axis) for axis, size in axes]
+
+    def counted(self) -> list[list[Index]]:
+        """What counts along those of its axes that have more than one element."""
+        return [axis for axis in self.present or () if axis]
+
+    def views(self, roles: Roles) -> list[tuple[str, list]] | None:
+        """The views by which it lies beside scores with these axes."""
+        whole, axes = list(roles.values()), list(map(leaves, self.axes))
+        own = axes if self.present is None else self.present
+
+        def may_repeat(part: list, axis: list) -> bool:  # the biases of windows, for each picture
+            return axis is whole[0] and part == axis[-len(part) :]
+
+        order = [axes.index(role) for role in whole if role in axes]
+        views = views_beside(own, self.shape, whole, may_repeat)
+        if views != [] and len(axes) == len(whole) == len({*order}):
+            return [("Transpose", order)]
+        return views if views == [] or self.present is not None else None
+
+    def write(self, role: str, views: list[tuple[str, list]], write: Writer) -> Ref:
+        """Adds the views, and what multiplies it."""
+        ref = write_views(views, role, self.ref, write)
+        return ref if self.factor == 1.0 else write.add(f"{role}/scaled", "Mul", ref, self.factor)
 
 
-def _added(scores: Scores, bias: Ref, factor: float) -> Scores | str:
-    if scores.groups is not None:
-        return "a bias is added to its scores of groups"
-    if len(scores.biases) == MAX_BIASES:
-        return f"more than {MAX_BIASES} biases are added to its scores"
-    late = scores.late + 1 if scores.mask else 0
-    return replace(scores, biases=(*scores.biases, Bias(bias, factor)), late=late)
+@dataclass
+class Scores:
+    """How weights are made of a product, and what counts along their axes.
+
+    Attributes:
+        axes: those of the tensor that was made last.
+        indices: label of the product -> its index.
+        axes_of: the same of each node.
+        keys: what softmax sums over.
+        head_scale: by which each head is multiplied.
+        kept: a mask of 0 and 1 by which they were multiplied.
+        soft_cap: c of c * tanh(score / c), which comes before biases; 0: none.
+        late: how many of the biases, the last ones, are added behind the mask.
+        masked: the score where the mask is false, or true if it is `inverted`.
+        condition: what the mask was, before it became another tensor or none, and whether inverted.
+        zeroed: whether weights of masked scores are made zero.
+        causal: the axes of queries and keys of a mask of all keys behind a query.
+        hidden: the score of those keys, or what is added to it.
+    """
+
+    body: Body
+    axes: list[Axis]
+    indices: dict[str, tuple[Index]]
+    axes_of: dict[str, list[Axis]] = field(default_factory=dict)
+    keys: Axis | None = None
+    scale: float = 1.0
+    soft_cap: float = 0.0
+    head_scale: Operand | None = None
+    kept: Ref | None = None
+    biases: list[Operand] = field(default_factory=list)
+    late: int = 0
+    mask: Operand | None = None
+    inverted: bool = False
+    masked: float = 0.0
+    condition: tuple[Ref, bool] | None = None
+    zeroed: bool = False
+    causal: list[Axis] | None = None
+    hidden: float = 0.0
+
+    @property
+    def operands(self) -> dict[str, Operand]:
+        """The biases and the mask by the names that the op has for them."""
+        biases = dict(zip(BIAS_ROLES, self.biases, strict=False))
+        return biases if self.mask is None else biases | {"mask": self.mask}
+
+    def operand(self, x: Ref, *refs: Ref) -> Operand:
+        """The first of the tensors that is broadcast to scores, which are the tensor `x`.
+
+        Where neither size is known, the op broadcasts as TensorFlow does.
+        """
+        full = self.body.shapes.shape(x)
+        for ref in refs:
+            own = self.body.shapes.shape(ref)
+            if own is None or len(own) > len(full):
+                continue
+            axes, sizes = self.axes[len(full) - len(own) :], []
+            for axis, size in zip(axes, full[len(full) - len(own) :], strict=True):
+                single = leaves(axis)  # whatever a bias of unknown sizes has made of the size
+                sizes.append(single[0].size if len(single) == 1 else size)
+            pairs = zip(own, sizes, strict=True)
+            if all(a in (1, b) or not (isinstance(a, int) or b == 1) for a, b in pairs):
+                return Operand(ref, own, axes, sizes)
+        raise Declined("what is added to its scores, or masks them, is not known to be broadcast")
+
+    def multiply(self, factor: float) -> None:
+        if self.mask or self.causal:
+            raise Declined("its scores are scaled after a mask")
+        if math.frexp(factor)[0] not in (0.5, -0.5):  # which would round each number as before
+            if any(bias.largest(self.body) > ORDINARY for bias in self.biases):
+                raise Declined("its scores are scaled after a bias that may be a mask")
+        self.biases = [replace(bias, factor=bias.factor * factor) for bias in self.biases]
+        self.scale, self.soft_cap = self.scale * factor, self.soft_cap * abs(factor)
+        if not is_normal(self.scale) or not is_normal(self.soft_cap or 1.0):
+            raise Declined(BEYOND)
+
+    def multiply_heads(self, x: Ref, scale: Ref) -> None:
+        """By a number for each head, as cosine attention learns it."""
+        if self.biases or self.mask or self.causal or self.soft_cap or self.head_scale:
+            raise Declined("its heads are scaled behind something else")
+        self.head_scale = self.operand(x, scale)
+
+    def cap(self) -> None:
+        if self.biases or self.mask or self.causal or self.soft_cap:
+            raise Declined("its scores are capped twice, or behind a bias or mask")
+        self.soft_cap = 1.0
+
+    def add(self, x: Ref, bias: Ref, factor: float) -> None:
+        if len(self.biases) == MAX_BIASES:
+            raise Declined(f"more than {MAX_BIASES} biases are added to its scores")
+        self.biases.append(replace(self.operand(x, bias), factor=factor))
+        self.late += self.mask is not None
+
+    def select(self, x: Ref, *masks: Ref, masked: float, inverted: bool = False) -> None:
+        if self.mask or self.causal:
+            raise Declined("its scores are masked twice")
+        self.mask, self.masked, self.inverted = self.operand(x, *masks), masked, inverted
+
+    def leave_out(self, x: Ref, mask: Ref, hidden: float) -> None:
+        """The keys behind each query, whose scores would be `hidden`."""
+        square = self.operand(x, mask)
+        if self.mask or self.causal or square.shape[-2:] != tuple(square.sizes[-2:]):
+            raise Declined("its scores are masked twice")
+        self.causal, self.hidden = square.axes[-2:], hidden
 
 
-def _masked(node: Node, is_product, body: Body):
-    for x in (1, 2):
-        condition, inverted = without_not(node.inputs[0], x == 2, body)
-        scores = scores_of(node.inputs[x], is_product, body)
-        if scores is not None:
-            break
+def scores_of(path: list, by_keys, body: Body, without: Node | None = None) -> Scores:
+    """What the path makes of its product; `without` is a causal mask that the op needs not read."""
+    (first, _), *steps = path
+    indices: dict[str, Axis] = {}
+    for ref, labels in zip(by_keys.refs, by_keys.labels, strict=True):
+        name_axes(ref, labels, indices, body)
+    scores = Scores(body, [indices[label] for label in by_keys.result], indices)
+    scores.axes_of[first.name] = scores.axes
+    for at, (node, place) in enumerate(steps):
+        axes = view_axes(node, scores.axes, body)
+        if scores.kept is not None and (node is without or node.op not in ("Add", "AddV2", "Sub")):
+            raise Declined("its scores are multiplied by a mask")
+        if axes is not None:
+            scores.axes = axes
+        elif len(scores.axes) != body.shapes.rank(node.ref) or node.op in VIEWS:
+            raise Declined("its scores are reshaped, or not known to keep their axes")
+        elif scores.keys is not None:
+            if not _is_zeroed(node, place, scores, body):
+                raise Declined(_CHANGED)
+            scores.zeroed = True
+        elif node.op == "Softmax":
+            scores.keys = scores.axes[-1]
+        elif node is without:
+            scores.condition = _condition(node, place, body)
+            scores.leave_out(node.inputs[place], *causal(node, place, body))
+        else:
+            later = next(later.op for later, _ in steps[at + 1 :] if later.op not in VIEWS)
+            _take(node, place, later == "Softmax", scores, body)
+        scores.axes_of[node.name] = scores.axes
+    bound = sum(bias.largest(body) for bias in scores.biases)
+    if scores.causal and not hides(scores.hidden, bound):
+        raise Declined("a bias is added to scores that are masked")
+    return scores
+
+
+def name_axes(ref: Ref, labels: str, axes: dict[str, Axis], body: Body) -> None:
+    """Gives each axis of an operand that has none an index; others have to be of its size."""
+    for label, size in zip(labels, body.shapes.shape(ref), strict=True):
+        own = [leaf.size for leaf in leaves(axes.setdefault(label, (Index(size),)))]
+        if sum(not isinstance(one, int) for one in own) > 1 or math.prod(own) != size:
+            raise Declined("q, k and v are not known to be of the same sequences and sizes")
+
+
+def _take(node: Node, place: int, is_last: bool, scores: Scores, body: Body) -> None:
+    """One step; `is_last`: softmax comes next."""
+    x, kept, scores.kept = node.inputs[place], scores.kept, None
+    if node.op == "Tanh":
+        return scores.cap()
+    if node.op in ("Select", "SelectV2"):
+        if (masked := body.constants.scalar(node.inputs[3 - place])) is None:
+            raise Declined("masked scores are no constant")
+        scores.condition = condition, inverted = _condition(node, place, body)
+        mask = condition if inverted else without_ones(condition, body)
+        return scores.select(x, mask, condition, masked=masked, inverted=inverted)
+    other = node.inputs[1 - place]
+    if node.op in ("Mul", "RealDiv"):
+        scaled = scaled_by(node, body)
+        if scaled and scaled[0] == x:
+            return scores.multiply(scaled[1])
+        if node.op == "Mul" and is_zero_or_one(other, body):
+            scores.kept = other
+            return None
+        return scores.multiply_heads(x, other)
+    factor = -1.0 if node.op == "Sub" else 1.0
+    if kept is not None:  # score * m + c * (1 - m), m being 0 or 1: as GPT-2 has it
+        if (masked := times_rest(other, kept, body)) is None:
+            raise Declined("its scores are multiplied by a mask")
+        return scores.select(x, kept, masked=factor * masked)
+    constant = body.constants.scalar(other)
+    # As the 1e-9 of Hugging Face's softmax; a larger one would cost them digits.
+    is_small = constant is not None and is_last and abs(constant) <= 1.0
+    if constant == 0.0 or is_small and body.shapes.equal(x, node.ref):
+        return None
+    return scores.add(x, other, factor)
+
+
+def _condition(node: Node, place: int, body: Body) -> tuple[Ref, bool] | None:
+    """The mask of a selection that is no negation, and whether it is inverted."""
+    select = node.op in ("Select", "SelectV2")
+    return without_not(node.inputs[0], place == 2, body) if select else None
+
+
+def _is_zeroed(node: Node, place: int, scores: Scores, body: Body) -> bool:
+    """Whether a selection makes the weights of masked scores zero."""
+    condition = _condition(node, place, body)
+    same = condition is not None and condition == scores.condition
+    return same and body.constants.scalar(node.inputs[3 - place]) == 0
+
+
+def causal(node: Node, place: int, body: Body) -> tuple[Ref, float] | None:
+    """The mask or bias of a step that hides keys behind the query, and what their scores become."""
+    if node.op in ("Add", "AddV2"):
+        mask = node.inputs[1 - place]
+        hidden = causal_bias(mask, body)
+    elif condition := _condition(node, place, body):
+        (mask, inverted), hidden = condition, body.constants.scalar(node.inputs[3 - place])
+        mask = mask if inverted else without_ones(mask, body)
+        hidden = hidden if is_causal(mask, body, inverted) else None
     else:
         return None
-    masked = body.constants.scalar(node.inputs[3 - x])
-
-    def change(scores: Scores) -> Scores | str:
-        if scores.mask or scores.causal:
-            return "its scores are masked twice"
-        if masked is None:
-            return "masked scores are no constant"
-        mask = condition if inverted else without_ones(condition, body)
-        fitting = [one for one in (mask, condition) if _fits(one, node, scores, body)]
-        scores = replace(scores, conditions=frozenset({(condition, inverted)}))
-        selected = replace(scores, masked=masked, inverted=inverted)
-        selected = replace(selected, mask=fitting[0]) if fitting else None
-        if is_causal(mask, body, inverted) and _is_square(mask, scores, body):
-            if hides(masked, scores.biases, body):
-                return replace(scores, causal=True, hidden=masked, exact=selected)
-        return selected or "the mask of its scores is not known to be broadcast to them"
-
-    return _then(scores, node, body, change)
+    return None if hidden is None or not hides(hidden, 0.0) else (mask, hidden)
 
 
-def _fits(bias: Ref, node: Node, scores: Scores, body: Body) -> bool:
-    """Whether a bias or mask is broadcast to scores that keep their shape.
+def times_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
+    """c where `ref` is c * (1 - kept), and that of zeros and ones."""
+    node = body.view.producer(ref)
+    if node.payload is not None or not is_zero_or_one(kept, body):
+        return None
+    if node.op != "Mul":
+        return _times_constant_rest(ref, kept, body)
+    found = match(_REST, node, body)
+    return found.values["c"] if found and found.refs["kept"] == kept else None
 
-    Where neither size is known, the op broadcasts as TensorFlow does.
-    """
-    full, own, result = scores.shape(body), body.shapes.shape(bias), body.shapes.shape(node.ref)
-    if None in (full, own, result) or not len(own) <= len(full) == len(result):
+
+def _times_constant_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
+    value, kept = body.constants.value(ref), body.constants.value(kept)
+    if value is None or kept is None or value.shape != kept.shape or kept.all():
+        return None
+    factor = float(value[kept == 0].flat[0])
+    return factor if np.array_equal(value, factor * (1 - kept)) else None
+
+
+def is_zero_or_one(ref: Ref, body: Body) -> bool:
+    """Whether each element of a tensor is 0 or 1."""
+    node = body.view.producer(ref)
+    if node.op in _VIEWS or node.op == "StridedSlice":
+        return is_zero_or_one(node.inputs[0], body)
+    if node.op == "Cast" and dtype(body.view, node.inputs[0]) == types_pb2.DT_BOOL:
+        return True
+    value = body.constants.value(ref)
+    return value is not None and bool(np.isin(value, (0, 1)).all())
+
+
+def without_not(mask: Ref, inverted: bool, body: Body) -> tuple[Ref, bool]:
+    """A mask that is no negation, and whether it is inverted then."""
+    node = body.view.producer(mask)
+    if node.op != "LogicalNot":
+        return mask, inverted
+    return without_not(node.inputs[0], not inverted, body)
+
+
+def without_ones(mask: Ref, body: Body) -> Ref:
+    """The mask itself where it was joined with one that is true everywhere."""
+    node = body.view.producer(mask)
+    if node.op in _SAME:
+        return without_ones(node.inputs[0], body)
+    if node.op == "LogicalAnd":
+        for i in (0, 1):
+            if _is_all(True, node.inputs[i], body):
+                return without_ones(node.inputs[1 - i], body)
+    return mask
+
+
+def _is_all(value, ref: Ref, body: Body) -> bool:
+    """Whether each element of a tensor is `value`."""
+    node = body.view.producer(ref)
+    if node.op in _VIEWS:
+        return _is_all(value, node.inputs[0], body)
+    if node.op == "Fill":
+        return _is_all(value, node.inputs[1], body)
+    found = body.constants.value(ref)
+    return found is not None and bool(np.all(found == value))
+
+
+def _counts(ref: Ref, axis: int, body: Body) -> Ref | None:
+    """The tensor of ones that a running sum along this axis counts."""
+    node = body.view.producer(ref)
+    if node.op != "Cumsum" or node.attr["exclusive"].b or node.attr["reverse"].b:
+        return None
+    rank, along = body.shapes.rank(node.inputs[0]), body.shapes.number(node.inputs[1])
+    counts = rank is not None and along is not None and along % rank == rank + axis
+    return node.inputs[0] if counts and _is_all(1, node.inputs[0], body) else None
+
+
+def is_causal(mask: Ref, body: Body, inverted: bool = False) -> bool:
+    """Whether a mask is true where the key is not behind the query: s <= t; or false there."""
+    node = body.view.producer(mask)
+    if node.op == "LogicalNot":
+        return is_causal(node.inputs[0], body, not inverted)
+    if node.op == "MatrixBandPart" and not inverted:
+        limits = [body.shapes.number(ref) for ref in node.inputs[1:]]
+        return limits == [-1, 0] and _is_all(True, node.inputs[0], body)
+    if node.op == "GreaterEqual" and not inverted:
+        rows, columns = (_counts(node.inputs[i], axis, body) for i, axis in ((0, -2), (1, -1)))
+        return rows is not None and rows == columns
+    if node.op in _VIEWS or node.op == "StridedSlice":
+        before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
+        keeps = before and after and before[-2:] == after[-2:] and len(before) >= 2
+        if node.op == "StridedSlice":
+            strides = body.shapes.numbers(node.inputs[3])
+            keeps = keeps and strides is not None and {*strides} == {1}
+        return bool(keeps) and is_causal(node.inputs[0], body, inverted)
+    value = body.constants.value(mask)
+    if value is None or value.ndim < 2 or value.dtype != bool:
         return False
-    sizes = zip(own[::-1], full[::-1], strict=False)
-    return all(a in (1, b) or not (isinstance(a, int) or b == 1) for a, b in sizes)
+    seen = np.tri(*value.shape[-2:], dtype=bool) != inverted
+    return np.array_equal(value, np.broadcast_to(seen, value.shape))
 
 
-def _is_square(mask: Ref, scores: Scores, body: Body) -> bool:
-    """Whether a mask has all queries and keys of the scores."""
-    full, own = scores.shape(body), body.shapes.shape(mask)
-    return full is not None and own is not None and len(own) > 1 and own[-2:] == full[-2:]
+def causal_bias(bias: Ref, body: Body) -> float | None:
+    """c where a bias is (1 - mask) * c of such a mask; the largest where it has several.
+
+    It is a constant, or made so of a mask.
+    """
+    node = body.view.producer(bias)
+    if node.op in _VIEWS:
+        before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
+        keeps = before and after and len(before) >= 2 and before[-2:] == after[-2:]
+        return causal_bias(node.inputs[0], body) if keeps else None
+    if (found := match(_REST_OF_MASK, node, body)) is not None:
+        return found.values["c"] if is_causal(found.refs["mask"], body) else None
+    value = body.constants.value(bias)
+    if value is None or value.ndim < 2 or value.dtype.kind != "f":
+        return None
+    seen = np.broadcast_to(np.tri(*value.shape[-2:], dtype=bool), value.shape)
+    return float(value[~seen].max(initial=-np.inf)) if np.all(value[seen] == 0) else None
+
+
+def hides(value: float, biases: float) -> bool:
+    """Whether scores that become `value`, or have it added, count for nothing beside the others.
+
+    They do not where biases, whose bound is given, may be as low as the value: of a row in which it
+    hides all other keys, softmax weighs those that `value` hides as well. -inf hides them beside
+    any finite score, and a row of nothing else is NaN with them and without.
+    """
+    return value == -math.inf or value + 2 * biases <= NEVER
+
+
+def largest(ref: Ref, body: Body) -> float:
+    """A bound on the magnitude of a bias; inf where nothing is known of it, as of an input.
+
+    Products of activations are taken to be as small as scores are.
+    """
+    known: dict[Ref, float] = {}
+
+    def bound(ref: Ref) -> float:
+        if ref not in known:
+            known[ref] = math.inf  # of what leads back here
+            known[ref] = _bound(ref, bound, body)
+        return known[ref]
+
+    return bound(ref)
+
+
+def _bound(ref: Ref, bound, body: Body) -> float:
+    node = body.view.producer(ref)
+    if ref.port or node.payload is not None:
+        return math.inf
+    if node.op == "Const" or not body.constants.live and body.constants.is_constant(ref):
+        return _magnitude(body.constants.value(ref))
+    if node.op == "ResourceGather" and not body.constants.live:
+        resource = body.constants.origin(node.inputs[0])
+        return _magnitude(body.constants.value_of_variable(resource))
+    if node.op in _MOVES:
+        return bound(node.inputs[0])
+    if node.op == "Cast":
+        is_bool = dtype(body.view, node.inputs[0]) == types_pb2.DT_BOOL
+        return 1.0 if is_bool else bound(node.inputs[0])
+    if node.op in _PRODUCTS:
+        return ORDINARY
+    if node.op in _BOUNDED:
+        return 1.0
+    if node.op in _EITHER:
+        first = 1 if node.op.startswith("Select") else 0
+        last = -1 if node.op == "ConcatV2" else None
+        return max(map(bound, node.inputs[first:last]))
+    if node.op in ("Add", "AddV2", "AddN", "Sub"):
+        return sum(map(bound, node.inputs))
+    if node.op == "Mul":
+        return math.prod(map(bound, node.inputs))
+    if node.op == "RealDiv" and (divisor := body.constants.scalar(node.inputs[1])):
+        return bound(node.inputs[0]) / abs(divisor)
+    return math.inf
+
+
+def _magnitude(value: np.ndarray | None) -> float:
+    if value is None or value.dtype.kind not in "biuf":
+        return math.inf
+    most = float(np.abs(value.astype(np.float64)).max(initial=0.0))
+    return math.inf if math.isnan(most) else most

@@ -153,6 +153,9 @@ def test_a_mask_in_arithmetic(converted, floats, open_batch):
         lambda s, causal: s * causal - 1e4 * (1.0 - 2.0 * causal),
         lambda s, causal: s * causal - 1e4 * (2.0 - causal),
         lambda s, causal: s * (causal + 1.0) - 1e4 * (1.0 - (causal + 1.0)),
+        lambda s, causal: s * causal,
+        lambda s, causal: tf.tanh(s * causal),
+        lambda s, causal: tf.transpose(s * causal, [0, 1, 3, 2]) - 1e4 * (1.0 - causal),
     ],
 )
 def test_other_arithmetic_is_no_mask(rewrite, floats, change):
