@@ -28,6 +28,10 @@ _BEYOND = (
     "calibration: values of {} beyond {:.3g} are far from all that most samples hold, and count "
     "as 0"
 )
+_DROWNED = (
+    "calibration: a part of {} is so far from all other values that bytes have no step for these, "
+    "which become 0: put 0 where values are missing, or leave what reads it float32 (exclude)"
+)
 _LOSES = (
     'precision="{}" leaves output {} at {:.1f} dB, mostly by {}: leave that float32 (exclude, '
     "max_loss), or calibrate with other data"
@@ -57,10 +61,11 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
     if data is not None:
         calibration = Calibration(data, on_batch)
         with unchanged(concrete):
-            held = _observe(concrete, calibration, first, written)
+            held, drowned = _observe(concrete, calibration, first, written)
         if reason := why_only_once(concrete):
             held, warnings = [], [f"the loss is not measured: {reason}"]
         warnings += map(_BEYOND.format, calibration.limits, calibration.limits.values())
+        warnings += map(_DROWNED.format, drowned[:1])  # Others follow from the first.
 
     def attempt(keep: Iterable[str] = (), batches: list = held):
         lowering = replace(first, keep=frozenset(keep)).again()
@@ -103,17 +108,20 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
     return made, held[0] if held else None
 
 
-def _observe(concrete, calibration, lowering: Lowering, written: Callable) -> list:
-    """Sets the lowering's means, and of bytes choices and moments; returns what is held back."""
+def _observe(concrete, calibration, lowering: Lowering, written: Callable) -> tuple[list, list]:
+    """Sets the lowering's means, and of bytes choices and moments.
+
+    Returns: the batches that are held back, and the tensors of which most is lost beside sentinels.
+    """
     if lowering.weights_only:
-        return [batch for batch, is_held in split(calibration.batches(concrete)) if is_held]
+        return [batch for batch, is_held in split(calibration.batches(concrete)) if is_held], []
     observing = Lowering(lowering.precision, observing=True)
     module = written(observing)
     make, most = (Observer, MOST_TAPS) if lowering.is_int8 else (Means, 0)
     observers = {ref: make() for ref in observing.tensors}
     few = [found for found in observing.convolutions if found[2].taps <= most]
     lowering.moments = {name: Moments(conv) for name, _, conv in few}
-    call, held_back = _Fetch(module, list(observers)), []
+    call, held_back, drowned = _Fetch(module, list(observers)), [], []
     for batch, is_held in split(calibration.batches(concrete)):
         if is_held:
             held_back.append(batch)
@@ -129,8 +137,9 @@ def _observe(concrete, calibration, lowering: Lowering, written: Callable) -> li
     for ref, observer in observers.items():
         lowering.means[ref.node] = observer.means
         if lowering.is_int8:
-            lowering.choices[ref.node] = observer.choose()
-    return held_back
+            lowering.choices[ref.node] = choice = observer.choose()
+            drowned += [ref] if observer.drowns(choice.quantization) else []
+    return held_back, drowned
 
 
 class _Fetch:

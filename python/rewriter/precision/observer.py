@@ -10,6 +10,9 @@ from .quantize import Quantization, decibels
 
 # On either side of zero: 16 bins for each step of a byte that holds one side.
 _HALF = 16 * 256
+# Bins on either side of zero. What lies within the first becomes zero where bytes reach to the last
+# bin; what lies beyond the second, and nothing in between, are sentinels such as -1e9.
+_HALF_STEP, _FAR = 8, 512
 _PERCENTILES = (99.9, 99.99, 99.999)
 _SHRUNK = tuple(np.linspace(0.98, 0.3, 35))  # of the whole range, for the least square error
 
@@ -118,6 +121,15 @@ class Observer(Means):
         beyond = np.maximum(np.maximum(least - centers, centers - most), 0.0)
         inside = int(self.bins[beyond == 0].sum())
         return float((self.bins * np.square(beyond)).sum()) + inside * quantization.scale**2 / 12
+
+    def drowns(self, quantization: Quantization) -> bool:
+        """Whether bytes of it have no step for most values, since others are far from them all."""
+        inside = slice(_HALF - _HALF_STEP, _HALF + _HALF_STEP)
+        beside = slice(_HALF - _FAR, _HALF + _FAR)
+        near, middle, all_values = self.bins[inside].sum(), self.bins[beside].sum(), self.bins.sum()
+        if not 0 < all_values - middle < near == middle:
+            return False
+        return quantization.scale / 2 >= _HALF_STEP * self.width
 
     def _percentile(self, percent: float) -> Quantization:
         """The range of that share of the values but zero, as many left out below as above."""

@@ -338,6 +338,18 @@ def test_samples_that_reach_far_beyond_most_enter_no_range(function, precision, 
     assert snr(function(x), fast(x)) > 30
 
 
+@pytest.mark.parametrize("far", [-1e9, 1e4, 3e30])
+def test_sentinels_in_every_sample_are_a_warning(function, far):
+    """A row of each; bytes that hold it hold nothing else, and its own error is small."""
+    data = images()
+    data[:, 2] = far
+    with pytest.warns(RuntimeWarning, match="a part of x is so far from all other values"):
+        bd.optimize(function, precision="int8", calibration=data, strict=True)
+    data[:, 2] = 40.0  # outliers, for which bytes have a step
+    found = bd.optimize(function, precision="int8", calibration=data, strict=True).report
+    assert not any("so far from all" in line for line in found.warnings)
+
+
 @pytest.mark.parametrize("options", [{}, {"max_loss": 0.2}])
 def test_an_output_that_loses_most_of_its_signal_is_a_warning(options):
     """It names the layer: the only one of which one channel drowns all others."""
