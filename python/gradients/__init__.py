@@ -14,7 +14,7 @@ from ..native import library
 @functools.cache
 def formulas() -> dict:
     """Op -> (op, *upstream) -> the gradients by its inputs, of each op that has some."""
-    from . import batch_norm, movement, node, pixels, planes, products, region
+    from . import batch_norm, movement, node, pixels, planes, products, region, rnn
     from .conv import conv, conv_depthwise, conv_transpose, conv_volume
 
     return node.GRADIENTS

@@ -2,10 +2,8 @@
 
 import tensorflow as tf
 
-from ..native import library
 from ..ops.products.inner_product import inner_product
 from ..ops.products.packed_matmul import packed_matmul
-from ..ops.products.rnn import Rnn
 from .chain import Chain, through_chain
 from .node import gradient_of, vjp
 
@@ -149,48 +147,3 @@ def _for_sequences(bias, scores, is_single: bool):
     if bias.shape.rank != 4 or bias.shape[0] == 1:
         return bias
     return tf.tile(bias, [tf.shape(scores)[0] // tf.shape(bias)[0], 1, 1, 1])
-
-
-@gradient_of("Rnn")
-def _rnn(called, d_dst, d_state, d_cell, _):
-    lists = called.bias, called.initial_state, called.mask, called.lengths
-    biases, states, masks, lengths = lists
-    src, kernel = called.src, called.kernel
-    inputs = [src, kernel, called.recurrent_kernel, *lists]
-    attributes = called.attributes()
-    for own in ("training", "constant_weights", "round_rows"):
-        del attributes[own]
-    if called.training:
-        workspace = called.op.outputs[3]
-    else:
-        workspace = Rnn.run(*inputs, [], **attributes, training=True)[3]
-    sums, recurrent_sums, before, reset, d_h0, d_c0 = library().blockdnn_rnn_grad(
-        *inputs, workspace, d_dst, d_state, d_cell, **attributes, training=True
-    )
-    is_gru, after = called.cell == "gru", called.reset_after
-    by_input = _rows(sums)
-    by_state = _rows(recurrent_sums) if is_gru and after else by_input
-    if is_gru and not after:
-        units = tf.shape(before)[-1]
-        d_recurrent = tf.concat(
-            [
-                tf.matmul(_rows(before), by_state[:, : 2 * units], transpose_a=True),
-                tf.matmul(_rows(reset), by_state[:, 2 * units :], transpose_a=True),
-            ],
-            axis=1,
-        )
-    else:
-        d_recurrent = tf.matmul(_rows(before), by_state, transpose_a=True)
-    d_src = tf.reshape(tf.matmul(by_input, kernel, transpose_b=True), tf.shape(src))
-    d_kernel = tf.matmul(_rows(src), by_input, transpose_a=True)
-    d_bias = tf.reduce_sum(by_input, 0)
-    if is_gru and after:
-        d_bias = tf.stack([d_bias, tf.reduce_sum(by_state, 0)])
-    return [
-        d_src,
-        d_kernel,
-        d_recurrent,
-        *[d_bias for _ in biases],
-        *[d_h0, d_c0][: len(states)],
-        *[None for _ in (*masks, *lengths)],
-    ]

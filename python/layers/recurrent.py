@@ -131,8 +131,7 @@ _DOC = """`keras.layers.{name}`{about}
         a type other than float32. In training recurrent_dropout does so, too.
 
     Weights are those of `keras.layers.{name}`: its checkpoints load. Works in
-    `keras.layers.Bidirectional`, behind masks, stateful, and in training; second derivatives do
-    not exist.
+    `keras.layers.Bidirectional`, behind masks, stateful, and in training.
 
     Source: `keras.layers.{name}`; the packed recurrent layers of PaddlePaddle.
 

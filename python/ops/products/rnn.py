@@ -96,8 +96,8 @@ def rnn(
     Returns:
       `RnnResult`.
 
-    Gradients: of everything but mask and lengths; second derivatives do not exist. Layers of
-    narrow weights have none.
+    Gradients: of everything but mask and lengths; second derivatives go through TensorFlow's ops,
+    step by step. Layers of narrow weights have none.
 
     Source: keras.layers.LSTM, GRU and SimpleRNN; "Intel MKL Packed on PaddlePaddle".
 

@@ -106,7 +106,7 @@ def gradients(function, tensors):
         loss = tf.add_n(
             [
                 tf.reduce_sum(
-                    y * tf.cos(tf.range(tf.size(y), dtype=tf.float32)).numpy().reshape(y.shape)
+                    y * tf.reshape(tf.cos(tf.range(tf.size(y), dtype=tf.float32)), tf.shape(y))
                 )
                 for y in outputs
             ]
@@ -162,6 +162,37 @@ def test_gradients_equal_keras(
     for mine, theirs in zip(gradients(ours, [x, *states, *weights]), expected, strict=True):
         scale = np.max(np.abs(theirs)) + 1e-3
         np.testing.assert_allclose(mine / scale, theirs / scale, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("cell, reset_after", [(c, True) for c in KERAS] + [("gru", False)])
+@pytest.mark.parametrize("turned, sequences, zeros", [(0, 1, 0), (1, 1, 1), (1, 0, 0)])
+def test_second_derivatives_equal_keras(floats, cell, reset_after, turned, sequences, zeros):
+    """Those of a loss of gradients by all inputs, masked where steps are turned."""
+    options = {"go_backwards": bool(turned), "return_sequences": bool(sequences)}
+    options |= {"zero_output_for_mask": bool(zeros)}
+    options |= {"reset_after": reset_after} if cell == "gru" else {}
+    layer, x = reference(cell, 3, 5, **options), tf.constant(floats(2, 4, 3))
+    states = [tf.constant(floats(2, 5)) for _ in range(2 if cell == "lstm" else 1)]
+    mask = tf.constant(np.arange(8).reshape(2, 4) % 4 != 1) if turned else None
+    variables, weights = [w.value for w in layer.trainable_variables], weights_of(layer)
+
+    def theirs():
+        return layer(x, initial_state=states, mask=mask)
+
+    def ours():
+        y, ends = bd.ops.rnn(x, *weights, cell=cell, initial_state=states, mask=mask, **options)
+        return [y, *ends]
+
+    expected = gradients(lambda: gradients(theirs, [x, *states, *variables]), [x, *variables])
+
+    def second():
+        return gradients(lambda: gradients(ours, [x, *states, *weights]), [x, *weights])
+
+    for run in (second, tf.function(second, autograph=False)):
+        found = run()
+        for mine, wanted in zip(found, expected, strict=True):
+            scale = np.max(np.abs(wanted)) + 1e-3
+            np.testing.assert_allclose(mine / scale, wanted / scale, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid", "linear"])
