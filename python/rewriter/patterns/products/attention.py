@@ -63,7 +63,7 @@ _SCALED = "its scores are multiplied by other than a number, or one a head"
 
 
 class Product(NamedTuple):
-    """A product of two computed tensors, a letter an axis."""
+    """A product of two tensors, a letter an axis."""
 
     refs: tuple[Ref, Ref]
     labels: tuple[str, str]
@@ -71,11 +71,11 @@ class Product(NamedTuple):
 
 
 def product(node: Node, body: Body) -> Product | None:
-    """What a node multiplies, if it is a product of two computed tensors."""
+    """What a node multiplies, if it is a product of two tensors."""
     if node.op not in ROOTS or node.payload is not None or len(node.inputs) != 2:
         return None
     ranks = [body.shapes.rank(ref) for ref in node.inputs]
-    if None in ranks or any(map(body.constants.is_constant, node.inputs)):
+    if None in ranks:
         return None
     if node.op == "Einsum":
         equation = node.attr["equation"].s.decode().replace(" ", "")
@@ -111,18 +111,25 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     return None
 
 
-def _path(ref: Ref, body: Body, ops=_WEIGHTS, tried: set | None = None) -> list | None:
+def _path(ref: Ref, body: Body) -> list[tuple[Node, int]] | None:
     """The nodes from a product to the weights `ref`, each with the input by which they come."""
-    node, tried = body.view.producer(ref), set() if tried is None else tried
-    if ref.port or node.payload is not None or (ref, ops is _SCORES) in tried:
-        return None
-    tried.add((ref, ops is _SCORES))
-    if ops is _SCORES and product(node, body):
-        return [(node, 0)]
-    before = _SCORES if node.op == "Softmax" else ops
-    for place in ops.get(node.op, ()):
-        if path := _path(node.inputs[place], body, before, tried):
-            return [*path, (node, place)]
+    tried, stack = set(), [(ref, _WEIGHTS, None)]
+    while stack:
+        ref, ops, path = stack.pop()
+        node, key = body.view.producer(ref), (ref, ops is _SCORES)
+        if ref.port or node.payload is not None or key in tried:
+            continue
+        tried.add(key)
+        if ops is _SCORES and (factors := product(node, body)):
+            if not any(map(body.constants.is_constant, factors.refs)):
+                nodes = [(node, 0)]
+                while path:
+                    *step, path = path
+                    nodes.append(tuple(step))
+                return nodes
+        before = _SCORES if node.op == "Softmax" else ops
+        for place in ops.get(node.op, ())[::-1]:
+            stack.append((node.inputs[place], before, (node, place, path)))
     return None
 
 

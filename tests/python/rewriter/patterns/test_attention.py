@@ -256,6 +256,17 @@ def test_scores_of_another_kind_stay(rewrite, floats, change, reason):
     assert reason in left(rewrite, lambda q, k, v: heads_last(q, k, v, change), *arrays)
 
 
+def test_long_chains_before_a_product_are_followed(rewrite, floats):
+    def function(x, y):
+        for _ in range(1200):
+            x = tf.where(x > 0.5, x * 1.5, x)
+        return tf.matmul(x, y)
+
+    result = rewrite(function, (2, 3, 4), (2, 4, 3), options=STRICT)
+    assert result.ops["BatchMatMulV2"] == 1
+    result.assert_same(*(0.1 * floats(*shape) for shape in ((2, 3, 4), (2, 4, 3))))
+
+
 def test_other_types_stay(rewrite):
     spec = tf.TensorSpec([B, T, N, H], tf.float64)
     result = rewrite(lambda q, k, v: heads_last(q, k, v), spec, spec, spec, options=STRICT)
