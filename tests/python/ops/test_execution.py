@@ -11,11 +11,6 @@ import tensorflow as tf
 
 import tf_blockdnn as bd
 
-
-def run_program(program, **environment):
-    return fresh.run(program, environ=os.environ | environment)
-
-
 EVERY_OP = """
 import tensorflow as tf
 import tf_blockdnn as bd
@@ -33,7 +28,10 @@ bd.ops.softmax(tf.zeros((2, 3, 7)))
 
 def test_verbose_log():
     """One line for each executed primitive, with what it did and how long it took."""
-    log = run_program(EVERY_OP, TF_BLOCKDNN_VERBOSE="1", TF_BLOCKDNN_MAX_ISA="generic").stderr
+    log = fresh.run(
+        EVERY_OP,
+        environ=os.environ | {"TF_BLOCKDNN_VERBOSE": "1", "TF_BLOCKDNN_MAX_ISA": "generic"},
+    ).stderr
     lines = [line for line in log.splitlines() if line.startswith("tf_blockdnn ")]
     patterns = [
         r"reorder generic nhwc\[1,5,6,20\]->nChw16c\[1,2,5,6,16\]",
@@ -77,7 +75,7 @@ np.testing.assert_array_equal(tf.function(conv)(plain), conv(blocked))
 
 def test_verbose_log_says_where_sums_went():
     """In place where nobody else holds dst and it has the right layout, else copied."""
-    log = run_program(SUMS, TF_BLOCKDNN_VERBOSE="1").stderr
+    log = fresh.run(SUMS, environ=os.environ | {"TF_BLOCKDNN_VERBOSE": "1"}).stderr
     lines = [line.split() for line in log.splitlines() if line.startswith("tf_blockdnn ")]
     words = [
         (words[1], "copied" if "sum copied" in " ".join(words) else "in place")
@@ -98,7 +96,10 @@ def test_verbose_log_says_where_sums_went():
 
 
 def test_silent_by_default():
-    assert "tf_blockdnn " not in run_program(EVERY_OP, TF_BLOCKDNN_VERBOSE="").stderr
+    assert (
+        "tf_blockdnn "
+        not in fresh.run(EVERY_OP, environ=os.environ | {"TF_BLOCKDNN_VERBOSE": ""}).stderr
+    )
 
 
 def test_threads_follow_tensorflow():
@@ -112,7 +113,7 @@ before = len(os.listdir("/proc/self/task"))
 bd.ops.conv(x, w, padding="SAME")
 print(bd.info()["threads"], len(os.listdir("/proc/self/task")) - before)
 """
-    threads, started = run_program(program).stdout.split()
+    threads, started = fresh.run(program).stdout.split()
     assert (threads, started) == ("3", "2")  # the caller is the third
 
 

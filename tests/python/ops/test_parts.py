@@ -10,69 +10,7 @@ import tf_blockdnn as bd
 
 pytestmark = pytest.mark.each_isa
 
-BEFORE = 32  # channels of the wider tensors before the part
-
-
-@pytest.fixture(params=[(40, 0), (48, 8)], ids=["to_the_end", "inside"])
-def sizes(request):
-    """The channels of the part, and of the wider tensors."""
-    channels, after = request.param
-    return channels, BEFORE + channels + after
-
-
-@pytest.fixture
-def src(sizes, floats, blocked):
-    """A tensor of its own and the same as a part of a wider one, NaN beside it."""
-    channels, total = sizes
-    x = floats(2, 7, 9, channels)
-    wide = np.full((2, 7, 9, total), np.nan, np.float32)
-    wide[..., BEFORE : BEFORE + channels] = x
-    return blocked.pack(x), blocked.pack(wide)
-
-
-@pytest.fixture
-def into(sizes, floats, blocked):
-    return blocked.pack(floats(2, 7, 9, sizes[1]))
-
-
-@pytest.fixture
-def weights(sizes, floats, blocked):
-    """A window, a depthwise one, an operand of dst's shape."""
-    c = sizes[0]
-    return floats(3, 3, c, c), floats(3, 3, 1, c), blocked.pack(floats(2, 7, 9, c))
-
-
 conv = functools.partial(bd.ops.conv, padding="SAME")
-_CHAIN = "binary(add,channel,#0);sum(#1);eltwise(relu)"
-# name -> an op of a tensor, the weights and options. Operands have the shape of the result without
-# the channels beside it; the tail of an exponential does not stay zero by itself.
-OPS = {
-    "conv": lambda x, w, **o: conv(x, w[0], algorithm="direct", **o),
-    "winograd": lambda x, w, **o: conv(x, w[0], algorithm="winograd", **o),
-    "depthwise": lambda x, w, **o: conv(x, w[1], groups=w[1].shape[-1], **o),
-    "operands": lambda x, w, **o: conv(x, w[0], post_ops=_CHAIN, args=[w[1][0, 0, 0], w[2]], **o),
-    "pool": lambda x, w, **o: bd.ops.pool(
-        x, "max", 3, padding="SAME", channels=w[1].shape[-1], **o
-    ),
-    "eltwise": lambda x, w, **o: bd.ops.eltwise(
-        x, "binary(mul,tensor,#0);eltwise(exp)", args=[w[2]], channels=w[1].shape[-1], **o
-    ),
-}
-
-
-@pytest.mark.parametrize("name", OPS)
-def test_parts(name, sizes, src, into, weights):
-    op, (own, wide), part = OPS[name], src, (BEFORE, sizes[1])
-    expected = op(own, weights).numpy()
-    blocks = slice(BEFORE // 16, BEFORE // 16 + expected.shape[1])
-    np.testing.assert_array_equal(op(wide, weights, src_part=part), expected)
-    np.testing.assert_array_equal(op(own, weights, dst_part=part)[:, blocks], expected)
-
-    wanted, held = into.copy(), tf.constant(into)
-    wanted[:, blocks] = expected
-    joined = op(wide, weights, src_part=part, dst_part=part, into=held)
-    np.testing.assert_array_equal(joined, wanted)
-    np.testing.assert_array_equal(held, into)
 
 
 def test_a_part_may_be_read_by_the_op_that_overwrites_it(blocked, floats):

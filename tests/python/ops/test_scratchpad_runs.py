@@ -13,11 +13,6 @@ from scratchpad_cases import CASES, MODES
 
 import tf_blockdnn as bd
 
-
-def run_program(program, **environment):
-    return fresh.run(program, environ=os.environ | environment)
-
-
 EVERY_CASE = f"""
 import tensorflow as tf
 {{set_threads}}
@@ -50,7 +45,7 @@ def test_what_was_asked_is_what_runs(threads, set_threads, environment):
     """The log of each execution has the numbers of the plan, wherever the threads come from;
     and once asked TensorFlow refuses to change them."""
     program = EVERY_CASE.replace("{set_threads}", set_threads)
-    result = run_program(program, TF_BLOCKDNN_VERBOSE="1", **environment)
+    result = fresh.run(program, environ=os.environ | {"TF_BLOCKDNN_VERBOSE": "1"} | environment)
     asked = [line.split() for line in result.stdout.splitlines()]
     logged = re.findall(
         r"^tf_blockdnn \w+ \w+ (\w+) .* scratch (\d+) (\w+)(?: packs (\d+))? \"",
@@ -151,7 +146,7 @@ print(resident() - before)
 
 def test_memory_stays_flat():
     """10,000 calls of both modes, shapes and weights changing, on several threads."""
-    grown = int(run_program(FLAT).stdout)
+    grown = int(fresh.run(FLAT).stdout)
     assert grown < 2 << 20  # 200 bytes a call
 
 
@@ -172,5 +167,7 @@ def test_whole_networks():
         assert [node.attr["scratchpad_mode"].s.decode() for node in nodes] == [mode] * len(nodes)
         assert nodes
         np.testing.assert_allclose(fast(x), network(x), rtol=1e-5)
-    with pytest.raises(ValueError, match='scratchpad_mode must be "user" or "library", got 1'):
+    with pytest.raises(
+        ValueError, match=r"scratchpad_mode must be one of \('user', 'library'\), not 1"
+    ):
         bd.optimize(network, scratchpad_mode=1)

@@ -14,21 +14,6 @@ def rng():
     return np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("dtype", [BF16, U8])
-@pytest.mark.parametrize("channels", [[16, 32], [3, 20, 17], [5]])
-@pytest.mark.parametrize("batch", [0, 2])
-def test_concat_of_one_quantization_copies(dtype, channels, batch, rng):
-    values = [Tensor(rng, (batch, 3, 4, c), dtype) for c in channels]
-    quantization = values[0].quantization
-    y = bd.ops.concat(
-        [x.blocked for x in values],
-        channels=channels,
-        src_quantizations=quantization and [quantization] * len(channels),
-    )
-    expected = np.concatenate([x.real for x in values], 3)
-    assert_stands_for(y, sum(channels), expected, dtype, quantization, steps=0)
-
-
 @pytest.mark.parametrize("channels", [[16, 32], [3, 20, 17]])
 def test_concat_brings_bytes_to_one_quantization(channels, rng):
     values = [Tensor(rng, (2, 3, 4, c), U8, (0.01 * c, 7 * c)) for c in channels]
@@ -55,14 +40,3 @@ def test_slices_and_parts(dtype, rng):
     )
     expected = np.concatenate([into.real[..., :32], x.real[..., 7:27]], 3)
     assert_stands_for(y, 52, expected, dtype, x.quantization, steps=0)
-
-
-@pytest.mark.parametrize("dtype", [BF16, U8])
-@pytest.mark.parametrize("channels,group", [(20, 4), (48, 3), (6, 2)])
-def test_shuffle_keeps_zero_in_tails(dtype, channels, group, rng):
-    x = Tensor(rng, (2, 3, 5, channels), dtype)
-    y = bd.ops.shuffle(
-        x.blocked, 1, group, layout="nChw16c", channels=channels, src_quantization=x.quantization
-    )
-    order = np.arange(channels).reshape(-1, group).T.reshape(-1)
-    assert_stands_for(y, channels, x.real[..., order], dtype, x.quantization, steps=0)

@@ -30,21 +30,6 @@ def pooled(x, kind, ksize, strides, padding):
     return function(x.real, ksize, strides, padding).numpy()
 
 
-@each_pair
-@pytest.mark.parametrize("kind", ["max", "avg"])
-@pytest.mark.parametrize(
-    "ksize,strides,padding", [(3, 2, "SAME"), (2, 2, "VALID"), ([1, 5], [2, 1], "SAME")]
-)
-@pytest.mark.parametrize("shape", [(2, 7, 9, 19), (1, 4, 5, 32), (0, 6, 6, 5)])
-def test_pool(src, dst, kind, ksize, strides, padding, shape, rng):
-    x = Tensor(rng, shape, src)
-    types, to = quantizations(x, dst)
-    y = bd.ops.pool(
-        x.blocked, kind, ksize, channels=shape[3], strides=strides, padding=padding, **types
-    )
-    assert_stands_for(y, shape[3], pooled(x, kind, ksize, strides, padding), dst, to)
-
-
 @pytest.mark.parametrize("src", TYPES)
 def test_the_largest_keeps_its_bits(src, rng):
     x = Tensor(rng, (2, 8, 8, 20), src)
@@ -65,17 +50,6 @@ def test_global_pool(src, dst, kind, layout, rng):
         y = Tensor.blocks(y.reshape(2, 1, 1, 21), to)
     reduce = {"max": np.max, "avg": np.mean}[kind]
     assert_stands_for(y, 21, reduce(x.real, axis=(1, 2), keepdims=True), dst, to)
-
-
-@each_pair
-@pytest.mark.parametrize("kind", ["nearest", "bilinear"])
-@pytest.mark.parametrize("size", [[8, 10], [3, 13]])
-def test_resize(src, dst, kind, size, rng):
-    x = Tensor(rng, (2, 4, 5, 19), src)
-    types, to = quantizations(x, dst)
-    y = bd.ops.resize(x.blocked, kind, channels=19, size=size, **types)
-    expected = tf.image.resize(x.real.astype(np.float32), size, kind).numpy()
-    assert_stands_for(y, 19, expected, dst, to)
 
 
 @pytest.mark.parametrize("src", TYPES)

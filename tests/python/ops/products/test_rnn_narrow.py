@@ -13,34 +13,6 @@ pytestmark = pytest.mark.each_isa
 _GATES = {"vanilla": 1, "lstm": 4, "gru": 3}
 
 
-def _narrowed(weights, dtype):
-    """Weights as `dtype`, their scales, and the floats that they stand for."""
-    if dtype == "bfloat16":
-        narrow = tf.cast(weights, tf.bfloat16)
-        return narrow, None, tf.cast(narrow, tf.float32)
-    scales = np.abs(weights).max(0) / 127
-    narrow = np.round(weights / scales).astype(np.int8)
-    return tf.constant(narrow), tf.constant(scales), tf.constant(narrow * scales)
-
-
-@pytest.mark.parametrize("cell", _GATES)
-@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
-@pytest.mark.parametrize("batch", [1, 3, 20])
-def test_narrow_weights_are_the_floats_they_stand_for(floats, cell, dtype, batch):
-    x, narrow, scales, wide = floats(batch, 9, 21), [], [], []
-    for rows in (21, 35):
-        a, scale, b = _narrowed(0.2 * floats(rows, _GATES[cell] * 35), dtype)
-        narrow.append(a)
-        scales.append(scale)
-        wide.append(b)
-    scales = None if dtype == "bfloat16" else scales
-    y, ends = bd.ops.rnn(x, *narrow, cell=cell, return_sequences=True, weight_scales=scales)
-    expected, expected_ends = bd.ops.rnn(x, *wide, cell=cell, return_sequences=True)
-    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=2e-5)
-    for end, expected_end in zip(ends, expected_ends, strict=True):
-        np.testing.assert_allclose(end, expected_end, rtol=1e-4, atol=2e-5)
-
-
 @pytest.mark.parametrize("cell", _GATES)
 @pytest.mark.parametrize("batch", [1, 3, 20])
 def test_rounded_rows_are_near_those_of_floats(floats, cell, batch):
