@@ -3,7 +3,7 @@
 from .conv import conv_transpose, convolution
 from .movement import concat, cut, rows, shuffle
 from .pixels import fake_quantize, norms, select, softmax, spread, squeeze_excite
-from .planes import depth_pool, keep_dims, pad, pool, reduce, resize, upsample
+from .planes import depth_pool, pad, pool, reduce, resize, upsample
 from .products import attention, dense, inner_product, quantized
 
 # Of each pass, in the order in which they are asked.
@@ -19,7 +19,6 @@ PATTERNS = {
         squeeze_excite,
         pool.RULE,
         reduce,
-        keep_dims,
         rows,
         concat,
         cut,

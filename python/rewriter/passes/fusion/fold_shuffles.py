@@ -32,7 +32,7 @@ from ....graph import Body, GraphView, Node, Ref, moved
 from ....ops.records import BLOCK, FINITE, Conv, Step
 from ...context import Context
 from ...followers import Followers
-from ...patterns.movement import routing
+from ...patterns.movement.cut import ROUTES, route
 
 _NOBODY = -1  # in a list of channels: a lane that nothing needs
 # Lanes that may be read for each lane of a source by itself, and beyond that by each reader: what
@@ -81,7 +81,7 @@ class _Group:
     @property
     def moves(self) -> bool:
         """Whether there is more than concatenation, which needs no folding."""
-        return any(node.op not in routing.JOINS for node in self.routes)
+        return any(node.op != "ConcatV2" for node in self.routes)
 
     def readers(self) -> list[tuple[Node, int]]:
         """All (node, input) that read a tensor of the group and are no routes themselves."""
@@ -230,7 +230,7 @@ def _groups(body: Body) -> list[_Group]:
             channels = np.arange(count, count + node.payload.channels)
             group_of[node.name] = _Group(body, {node.name: count}, {node.ref: channels})
             count += node.payload.channels
-        elif node.payload is None and node.op in routing.OPS and node.inputs:
+        elif node.payload is None and node.op in ROUTES and node.inputs:
             _join(node, body, group_of)
     return list({id(group): group for group in group_of.values()}.values())
 
@@ -241,7 +241,7 @@ def _join(node: Node, body: Body, group_of: dict[str, _Group]) -> None:
     groups = [group_of.get(ref.node) for ref in refs]
     if not groups or not all(g and ref in g.arrays for g, ref in zip(groups, refs, strict=True)):
         return
-    made = routing.route(node, body, [g.arrays[r] for g, r in zip(groups, refs, strict=True)])
+    made = route(node, body, [g.arrays[r] for g, r in zip(groups, refs, strict=True)])
     if made is None:
         return
     group = groups[0]

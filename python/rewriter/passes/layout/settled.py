@@ -23,7 +23,7 @@ from ....ops.records import (
 from ...patterns import PATTERNS
 from ...patterns.movement import concat, cut, rows
 from ...patterns.pixels import fake_quantize, spread
-from ...patterns.planes import keep_dims, pad, pool, resize
+from ...patterns.planes import pad, pool, resize
 from ...rules import Found
 
 
@@ -125,8 +125,5 @@ TRANSPARENT = frozenset(
 )
 # What may become ours where it stands.
 CONVERTED = frozenset(
-    op
-    for one in PATTERNS["assign_layout"]
-    if one not in (cut, keep_dims, rows, spread)
-    for op in one.ROOTS
+    op for one in PATTERNS["assign_layout"] if one not in (cut, rows, spread) for op in one.ROOTS
 )

@@ -1,18 +1,24 @@
 """Slices of channels: runs of neighbours of a picture, each from any channel on.
 
-One of them is a slice; several are what rolls, repetitions and gathers of channels come to.
+One of them is a slice; several are what rolls, repetitions and gathers of channels come to. A
+tensor [N, H, W, ...] of whole channels is seen as an array [...] whose entries say which channel of
+which tensor lies there; what an op makes of the tensor, it makes of the array (`route`), and any
+spelling of a move of channels is the array that comes out in the end.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
-from ....graph import Body, Node
+from ....graph import MOVES, Body, Node, Ref, move
 from ....ops.records import Concat
 from ...context import Context
 from ...rules import Found
-from . import routing, slices
 
 ROOTS = ("Slice", "StridedSlice", "GatherV2", "ReverseV2", "Roll", "Tile")
-NAMED = slices.NAMED
+NAMED = tuple(f"{name}_mask" for name in ("begin", "ellipsis", "end", "new_axis", "shrink_axis"))
+ROUTES = frozenset(MOVES) - {"Identity", "StopGradient"}
+_FIXED = 3  # dimensions N, H, W, which no route touches
 _MOST = 8  # runs of which a concatenation of parts is made; more are copied faster by others
 
 
@@ -33,15 +39,31 @@ def find(node: Node, body: Body, context: Context) -> Found | None:
 
 def runs(node: Node, body: Body) -> list[range]:
     """The channels of its source that a node of ROOTS takes, in their order; none of others."""
-    src = node.inputs[0]
-    if body.shapes.rank(src) != 4 or body.shapes.channels(src) is None:
-        return []
-    made = routing.route(node, body, [np.arange(body.shapes.channels(src))])
+    channels = body.shapes.channels(node.inputs[0])
+    made = route(node, body, [np.arange(channels)]) if channels else None
     if made is None or made[0].ndim != 1 or not made[0].size:
         return []
-    order = made[0]
+    (order,) = made
     starts = [0, *(1 + np.flatnonzero(np.diff(order) != 1))]
     if len(starts) > _MOST:
         return []
     stops = [*starts[1:], len(order)]
     return [range(int(order[a]), int(order[b - 1]) + 1) for a, b in zip(starts, stops, strict=True)]
+
+
+def route(node: Node, body: Body, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+    """Those of the outputs of one of ROUTES; None where more than channels move, or who knows."""
+    if node.op == "Reshape":  # to sizes that need not be numbers
+        made = _reshaped(body.shapes.shape(node.inputs[0]), body.shapes.shape(node.ref), arrays[0])
+    else:
+        made = move(node, arrays, body.known, hidden=_FIXED)
+    shapes = [body.shapes.shape(Ref(node.name, port)) for port in range(len(made or ()))]
+    pairs = zip(shapes, made or (), strict=True)
+    return made if all(s and s[_FIXED:] == array.shape for s, array in pairs) else None
+
+
+def _reshaped(before, after, array: np.ndarray) -> list[np.ndarray] | None:
+    try:
+        return [array.reshape(after[_FIXED:])] if before[:_FIXED] == after[:_FIXED] else None
+    except (TypeError, ValueError):  # Something is not known, or pixels become channels.
+        return None

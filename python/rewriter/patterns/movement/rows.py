@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....graph import Body, Node, Writer
+from ....graph import Body, Node, Writer, slices
 from ....ops.records import (
     BLOCK,
     Eltwise,
@@ -25,7 +25,7 @@ from ....ops.records import (
 )
 from ...context import Context
 from ...rules import Found
-from . import slices
+from . import cut
 
 _AXES = (0, 2, 3)  # of blocks, for those of the pictures, their rows and their columns
 
@@ -129,10 +129,10 @@ def _reversed(node: Node, body: Body, common: dict) -> Move:
 
 
 def _sampled(node: Node, body: Body, common: dict) -> Move:
-    index = slices.of(node, body, 4)
+    index = slices(node, body.known, 4)
     if index is None or all(one.step in (None, 1) for one in index):
         return None  # cuts are another op's
-    if not slices.takes_all(index[0]) or not slices.takes_all(index[3]):
+    if index[0] != slice(None) or index[3] != slice(None):
         return None
     every = _over_blocks(index, slice(None))
     masks = [sum(1 << i for i, s in enumerate(every) if getattr(s, b) is None) for b in _BOUNDS]
@@ -177,4 +177,4 @@ _MOVES = {
     "Transpose": _reshaped,
 }
 ROOTS = tuple(_MOVES)
-NAMED = ("mode", *slices.NAMED)
+NAMED = ("mode", *cut.NAMED)

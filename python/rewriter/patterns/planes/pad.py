@@ -3,14 +3,14 @@
 import math
 from dataclasses import replace
 
-from ....graph import Body, Node
+from ....graph import Body, Node, slices
 from ....ops.records import Concat, Conv, Pad
 from ...context import Context
 from ...rules import Found
-from ..movement import slices
+from ..movement import cut
 
 ROOTS = ("Pad", "PadV2", "Slice", "StridedSlice")
-NAMED = slices.NAMED
+NAMED = cut.NAMED
 
 # The last steps of chains whose results are not negative.
 _NON_NEGATIVE = frozenset(
@@ -52,7 +52,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return "the rank is not known to be 4, or the channels are not known"
     if not isinstance(constant_pad(body, node.ref, -math.inf), str):
         return None  # maxima pad by themselves
-    sides = _cropped(node, body) if node.op in slices.OPS else zero_pad(body, node.ref)
+    sides = _cropped(node, body) if "Slice" in node.op else zero_pad(body, node.ref)
     if isinstance(sides, str):
         return sides
     payload = Pad(origin=node.name, channels=channels, paddings=tuple(map(int, sides)))
@@ -77,8 +77,8 @@ def fold_before(found: Found, body: Body) -> Found:
 def _cropped(node: Node, body: Body) -> tuple[int, int, int, int] | str:
     """(-top, -bottom, -left, -right) that a slice cuts off planes, or the reason why not."""
     shape = body.shapes.shape(node.inputs[0])
-    index = slices.of(node, body, 4) if shape and len(shape) == 4 else None
-    if index is None or not (slices.takes_all(index[0]) and slices.takes_all(index[3])):
+    index = slices(node, body.known, 4) if shape and len(shape) == 4 else None
+    if index is None or not index[0] == index[3] == slice(None):
         return "it does not cut rows and columns of known numbers"
     sides: list[int] = []
     for one, size in zip(index[1:3], shape[1:3], strict=True):

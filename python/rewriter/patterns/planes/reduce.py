@@ -40,8 +40,9 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     if axes == _PLANE and not kind:
         return _sum_of_planes(src, root, keeps, sizes, common)
     if axes == _PLANE:
-        pool = GlobalPool(kind=kind, dst_layout=BLOCKED if keeps else "nc", **common)
-        return Found(pool, {"src": src}, root)
+        kept = node if keeps else _with_dimensions(node, sizes, body)
+        pool = GlobalPool(kind=kind, dst_layout=BLOCKED if kept else "nc", **common)
+        return Found(pool, {"src": src}, (kept or node).name, frozenset({root}))
     if axes != (3,):
         window = (sizes[1], 1) if axes == (1,) else (1, sizes[2])
         pool = Pool(kind=kind, ksize=window, strides=(1, 1), padding="VALID", **common)
@@ -66,6 +67,14 @@ def reduced(node: Node, body: Body) -> tuple[int, ...] | None:
     keeps = node.attr["keep_dims"].b and node.op in _KINDS and not node.controls
     is_one = keeps and len(axes) == 1 and axes != (0,) and isinstance(sizes[axes[0]], int)
     return axes if is_one else None
+
+
+def _with_dimensions(node: Node, sizes, body: Body) -> Node | None:
+    """What makes [N, 1, 1, C] of the result, where it alone reads that: the op writes it itself."""
+    reader, _ = body.view.only_reader(node.ref)
+    if reader is None or reader.op not in ("Reshape", "ExpandDims") or reader.payload:
+        return None
+    return reader if body.shapes.shape(reader.ref) == (sizes[0], 1, 1, sizes[3]) else None
 
 
 def _sum_of_planes(src: Ref, root: str, keeps: bool, sizes, common: dict) -> Found:

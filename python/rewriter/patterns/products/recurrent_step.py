@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....graph import Body, Given, Match, Node, OneOf, Op, Pattern, Ref, Scope
-from ..movement import slices
+from ....graph import Body, Given, Match, Node, OneOf, Op, Pattern, Ref, Scope, slices
 
 
 class Step(Scope):
@@ -78,8 +77,8 @@ class Gates(Pattern):
             # The rest is a part of its own, be it empty.
             is_rest = size == -1 and port == self.n - 1 == len(sizes) - 1
             return (begin, None if is_rest else begin + size) if is_rest or size >= 0 else None
-        index = slices.of_strided(node, step.constants, self.rank)
-        if index is None or not all(map(slices.takes_all, index[:-1])):
+        index = slices(node, step.constants.value, self.rank)
+        if index is None or any(one != slice(None) for one in index[:-1]):
             return None
         first, last = index[-1].start or 0, index[-1].stop
         ends = first >= 0 and (last is None or last > 0) and index[-1].step in (None, 1)
