@@ -1,4 +1,4 @@
-"""Layer normalisation, Dense layers on pictures, padding and cutting of planes stay blocked."""
+"""Dense layers on pictures, sums of planes, padding and cutting of planes stay blocked."""
 
 import keras
 import numpy as np
@@ -23,74 +23,6 @@ def between(weights):
         return function
 
     return make
-
-
-def _normalised(x, weights, epsilon=1e-3, axes=(3,)):
-    """As keras.layers.LayerNormalization spells it."""
-    gamma, beta = weights
-    mean, variance = tf.nn.moments(x, axes, keepdims=True)
-    return tf.nn.batch_normalization(x, mean, variance, beta, gamma, epsilon)
-
-
-def test_layer_norm_of_blocks(rewrite, weights, between):
-    layer = keras.layers.LayerNormalization(epsilon=1e-6)
-    layer.build([None, None, None, 40])
-    layer.set_weights([weights(40), weights(40)])
-    result = rewrite(between(layer), [None, 6, 7, 3])
-    assert result.blockdnn == {"Conv": 2, "LayerNorm": 1, "Reorder": 1}
-    assert not {"Rsqrt", "SquaredDifference", "Mean"} & set(result.ops)
-    (node,) = [n for n in result.nodes if n.op == "BlockdnnLayerNorm"]
-    assert node.attr["epsilon"].f == pytest.approx(1e-6)
-
-
-@converts([None, 6, 7, 3], {"Conv": 2, "LayerNorm": 1, "Reorder": 1})
-def test_layer_norm_as_tensorflow_spells_it(x, weights, between):
-    operands = weights(40), weights(40)
-    return between(lambda x: _normalised(x, operands))(x)
-
-
-@converts([None, 6, 7, 24], {"LayerNorm": 1})
-def test_layer_norm_of_plain_pictures(x, weights):
-    operands = weights(24), weights(24)
-    return tf.math.bessel_i0e(_normalised(x, operands))
-
-
-@pytest.mark.parametrize("spec", [[None, 24], [2, 7, 24], [None, None, 24], [None, 2, 3, 5, 24]])
-@pytest.mark.parametrize("options", [{}, {"scale": False}, {"center": False}], ids=str)
-def test_layer_norm_of_tokens(rewrite, weights, spec, options):
-    layer = keras.layers.LayerNormalization(epsilon=1e-5, **options)
-    layer.build([None] * (len(spec) - 1) + [24])
-    layer.set_weights([weights(24) for _ in layer.weights])
-    result = rewrite(lambda x: tf.math.bessel_i0e(layer(x)), spec)
-    assert result.blockdnn == {"LayerNorm": 1}
-    assert not {"Rsqrt", "SquaredDifference", "Mean"} & set(result.ops)
-    for open_size in (1, 5):
-        shape = [size or open_size for size in spec]
-        x = np.random.default_rng(1).standard_normal(shape, np.float32) * 3 + 1
-        result.assert_same(x)
-
-
-@pytest.mark.parametrize("which", ["gamma", "beta", "epsilon", "scale"])
-@pytest.mark.parametrize("spec", [[2, 7, 24], [None, None, 24]])
-def test_a_weight_of_more_axes_gives_them_to_the_result(rewrite, weights, which, spec):
-    shape = [1, 1, 1, 24]
-    beta = weights(24)
-    beta = tf.reshape(beta, shape if which == "beta" else [24])
-    epsilon = np.full([1] * 4 if which == "epsilon" else [], 1e-3, np.float32)
-
-    def function(x):
-        if which == "scale":
-            mean = tf.reduce_mean(tf.square(x), -1, keepdims=True)
-            return x * tf.math.rsqrt(mean + 1e-3) * np.ones(shape, np.float32)
-        return _normalised(
-            x, (weights(*shape[-1 if which != "gamma" else 0 :]), beta), epsilon, axes=(2,)
-        )
-
-    result = rewrite(lambda x: tf.math.bessel_i0e(function(x)), spec)
-    assert result.blockdnn == ({"LayerNorm": 1} if which == "scale" else {})
-    x = np.random.default_rng(1).standard_normal((2, 7, 24), np.float32)
-    assert result.concrete(x).shape == (1, 2, 7, 24)
-    result.assert_same(x)
 
 
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -119,33 +51,6 @@ def test_sums_without_a_convolution_stay(rewrite, image):
     assert result.blockdnn == {} and result.ops["Sum"] == 1
     x = image(2, 9, 7, 24)
     np.testing.assert_array_equal(result.concrete(x), result.original(x))
-
-
-@converts([None, 7, 7], {})
-def test_an_axis_that_is_not_the_last_is_no_layer_norm(x, weights):
-    operands = weights(7, 1), weights(7, 1)
-    return _normalised(x, operands, axes=(1,))
-
-
-@pytest.mark.parametrize("axes", [(1, 2), (1, 2, 3)])
-@converts([2, 6, 7, 3], some={"LayerNorm": 0})
-def test_other_axes_are_no_layer_norm(x, weights, between, axes):
-    operands = weights(40), weights(40)
-    function = between(lambda x: _normalised(x, operands, axes=axes))
-    return function(x)
-
-
-@converts([None, 6, 7, 3], some={"LayerNorm": 0})
-def test_a_second_reader_of_the_variance(x, weights, between):
-    seen = []
-
-    def normalise(x):
-        mean, variance = tf.nn.moments(x, [3], keepdims=True)
-        seen.append(variance)
-        return tf.nn.batch_normalization(x, mean, variance, weights(40), weights(40), 1e-3)
-
-    function = between(normalise)
-    return (function(x), seen.pop())
 
 
 @pytest.mark.parametrize("spec", [[None, 6, 7, 3], [2, None, None, 3]], ids=str)

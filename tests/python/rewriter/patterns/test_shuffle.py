@@ -79,17 +79,6 @@ def test_what_only_looks_like_one(x, unit, after):
     return unit(after)(x)
 
 
-@converts([None, 5, 5, 24], some={"Shuffle": 0})
-def test_a_second_reader_inside(x, unit):
-    seen = []
-
-    def look(y):
-        seen.append(tf.reduce_max(y, [3, 4]))
-        return y
-
-    return unit(lambda x: shuffle(x, 3, between=look))(x), seen[0]
-
-
 def test_keras_shufflenet_unit():
     """Two units of ShuffleNet v1 (g = 3), with their batch norms and shortcut."""
 
@@ -120,22 +109,3 @@ def test_keras_shufflenet_unit():
 def test_a_gather_of_channels_in_that_order_is_one_op(x, unit, groups):
     order = np.arange(24).reshape(groups, -1).T.reshape(-1)
     return unit(lambda x: tf.gather(x, order, axis=-1))(x)
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        np.arange(24)[::-1].copy(),  # no transposed matrix
-        np.arange(24).reshape(2, -1).T.reshape(-1)[:20].repeat([1] * 16 + [2] * 4),
-        np.full(24, 3),
-    ],
-)
-@converts([None, 7, 6, 24], some={"Shuffle": 0}, ops={"GatherV2": 1})
-def test_a_gather_in_another_order_stays(x, unit, order):
-    return unit(lambda x: tf.gather(x, order, axis=3))(x)
-
-
-@converts([None, 24, 6, 24], some={"Shuffle": 0})
-def test_a_gather_of_other_axes_stays(x, unit):
-    order = np.arange(24).reshape(4, -1).T.reshape(-1)
-    return unit(lambda x: tf.gather(x, order, axis=1))(x)

@@ -233,6 +233,8 @@ class Run:
         names = list(inspect.signature(function).parameters)
         for key in [key for key in attributes if key not in names]:  # which the sibling has not
             del attributes[key]
+        if name == "ConcatV2":
+            args = ([value.tensor for value in args[:-1]], args[-1])
         if attributes.get("DstT") == tf.float32:
             attributes["DstT"] = self.dtype
         inputs = dict(zip(names, map(self._input, args), strict=False))
@@ -349,7 +351,11 @@ class Case:
                 dict(zip(tensors, args, strict=True)), tf.float32, spoilt
             ).result.tensor
 
-        opened = [[None if d.of(0, 1, 2) == 0 else n for n in x.shape] for x in tensors.values()]
+        # Open sizes of two tensors may differ, so those are known.
+        opens = len(tensors) == 1
+        opened = [
+            [None if opens and d.of(0, 1, 2) == 0 else n for n in x.shape] for x in tensors.values()
+        ]
         specs = [
             tf.TensorSpec([*own[:-1], *x.shape[-1:]])
             for own, x in zip(opened, tensors.values(), strict=True)

@@ -1,0 +1,71 @@
+"""Normalisation over the channels: what the formulas' own test cannot say of it."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+def rms(x, w, inverse=tf.math.rsqrt):
+    return x * inverse(tf.reduce_mean(tf.square(x), -1, keepdims=True) + 1e-5) * w
+
+
+def layer_norm(x, gamma, beta):
+    mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+    return tf.nn.batch_normalization(x, mean, variance, beta, gamma, 1e-3)
+
+
+@pytest.mark.parametrize(
+    "inverse", [lambda x: tf.pow(x, -0.5), lambda x: 1.0 / tf.sqrt(x)], ids=["power", "root"]
+)
+def test_other_passes_leave_a_formula_one(rewrite, weights, inverse):
+    w = weights(24)
+    result = rewrite(lambda x: tf.math.bessel_i0e(rms(x, w, inverse)), [None, None, 24])
+    assert result.blockdnn == {"LayerNorm": 1}
+    assert not {"Rsqrt", "Mean", "Square", "Mul", "Sqrt"} & set(result.ops)
+    (node,) = [n for n in result.nodes if n.op == "BlockdnnLayerNorm"]
+    assert not node.attr["centered"].b and node.attr["epsilon"].f == pytest.approx(1e-5)
+
+
+@pytest.mark.parametrize(
+    "layer, found",
+    [
+        (keras.layers.RMSNormalization(epsilon=1e-5), 1),
+        (keras.layers.LayerNormalization(rms_scaling=True), 0),  # divides by the variance
+        (keras.layers.LayerNormalization(epsilon=1e-5), 1),
+        (keras.layers.LayerNormalization(scale=False), 1),
+        (keras.layers.LayerNormalization(center=False), 1),
+    ],
+)
+@pytest.mark.parametrize("spec", [[None, 24], [None, 2, None, 5, 24]], ids=str)
+def test_layers_of_keras(rewrite, layer, found, spec):
+    layer = type(layer).from_config(layer.get_config())
+    layer.build([None] * (len(spec) - 1) + [24])
+    layer.set_weights([np.linspace(0.5, 2, 24) for _ in layer.weights])
+    result = rewrite(lambda x: tf.math.bessel_i0e(layer(x)), spec)
+    assert result.blockdnn == ({"LayerNorm": 1} if found else {})
+
+
+@pytest.mark.parametrize("norm", [lambda x, w: rms(x, w[0]), lambda x, w: layer_norm(x, *w)])
+def test_it_stays_between_blocked_convolutions(rewrite, weights, norm):
+    first, last, w = weights(3, 3, 3, 40), weights(3, 3, 40, 24), (weights(40), weights(40))
+
+    def function(x):
+        return tf.nn.conv2d(norm(tf.nn.conv2d(x, first, **_SAME), w), last, **_SAME)
+
+    result = rewrite(function, [None, 6, 7, 3])
+    assert result.blockdnn == {"Conv": 2, "LayerNorm": 1, "Reorder": 1}
+
+
+def test_weights_that_change_are_multiplied_behind_it(rewrite):
+    w = tf.Variable(np.linspace(0.5, 2, 24, dtype="f"))
+
+    def function(x):
+        y = rms(x, w)
+        w.assign(w * 1.0)
+        return y
+
+    result = rewrite(function, [2, 7, 24])
+    assert result.blockdnn == {"LayerNorm": 1} and "Mul" in result.ops
