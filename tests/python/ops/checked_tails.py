@@ -1,179 +1,135 @@
 """What holds with TF_BLOCKDNN_CHECK_TAILS=1; test_check_tails.py runs it in a process with that."""
 
+import copy
+import dataclasses
 import re
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from call import BLOCK, Draw
+from make_call import definitions, eagerly, in_graph
+from narrow_calls import narrowed
+from valid_calls import MAKERS
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.native import library
 
 SWITCH = "TF_BLOCKDNN_CHECK_TAILS"
 CHANNELS = 20
+# op -> its inputs in blocks
+INPUTS = {
+    "BlockdnnReorder": "src",
+    "BlockdnnConv": "src args[0] args[1]",
+    "BlockdnnConvDepthwise": "src args[0] depthwise_args[1]",
+    "BlockdnnConvBackwardWeights": "src ddst",
+    "BlockdnnBatchNorm": "src",
+    "BlockdnnBatchNormGrad": "ddst src",
+    "BlockdnnConvTranspose": "src args[0]",
+    "BlockdnnConvVolume": "src args[0]",
+    "BlockdnnLayerNorm": "src",
+    "BlockdnnLayerNormGrad": "ddst src",
+    "BlockdnnPad": "src",
+    "BlockdnnEltwise": "src args[0]",
+    "BlockdnnPool": "src",
+    "BlockdnnPoolGrad": "ddst src dst",
+    "BlockdnnResize": "src",
+    "BlockdnnGlobalPool": "src",
+    "BlockdnnSqueezeExcite": "src",
+    "BlockdnnShuffle": "src",
+    "BlockdnnConcat": "values[1]",
+}
+OF_BYTES = (
+    "Pool",
+    "Concat",
+    "Shuffle",
+    "Eltwise",
+    "Reorder",
+    "Conv",
+    "GlobalPool",
+    "Resize",
+    "Pad",
+)
+each_input = pytest.mark.parametrize(
+    "op, name, dtype",
+    [(op, name, "float32") for op, names in INPUTS.items() for name in names.split()]
+    + [(f"Blockdnn{op}", INPUTS[f"Blockdnn{op}"].split()[0], "uint8") for op in OF_BYTES],
+)
 
 
 def zeros(n=2, h=3, w=4):
     return np.zeros((n, 2, h, w, 16), np.float32)
 
 
-def broken(**sizes):
-    """20 channels, and not zero at [n=1, c=30, h=2, w=0] or where that falls in a smaller plane."""
-    x = zeros(**sizes)
-    x[1, 1, min(2, x.shape[2] - 1), 0, 14] = 0.5
-    return x
+def _zero_point(array):
+    return int(array.quantization[1]) if array.dtype == "uint8" and array.quantization else 0
 
 
-def weights(*shape):
-    return np.zeros(shape, np.float32)
+def _has_tail(array):
+    """Whether it has one, of bytes that are not 0."""
+    blocked = array.channels and len(array.shape) > 2 and array.shape[-1] == BLOCK
+    known = array.dtype != "uint8" or _zero_point(array)
+    return blocked and array.channels % BLOCK and np.prod(array.shape) and known
 
 
-def conv(src, **options):
-    return bd.ops.conv(src, weights(1, 1, 20, 20), **{"padding": "SAME"} | options)
+def drawn(op, name, dtype):
+    """A call, the same with one element of a tail of that input broken, and what is said of it."""
+    for index in range(2000):
+        d = Draw(0, index)
+        call = MAKERS[op](d)
+        if dtype != "float32":
+            call = narrowed(d, call)
+        for i, argument in enumerate(definitions()[op].input_arg):
+            for j, array in enumerate(call.inputs[i]):
+                named = f"{argument.name}[{j}]" if argument.number_attr else argument.name
+                if (named, array.dtype) == (name, dtype) and _has_tail(array):
+                    bad = copy.deepcopy(call)
+                    bad.inputs[i][j], said = _broken(d, array)
+                    return call, bad, said
+    raise AssertionError(f"no call of {op} has {name}")
 
 
-def conv_depthwise(src, **options):
-    options = {"padding": "SAME"} | options
-    return bd.ops.conv_depthwise(src, weights(1, 1, 20, 20), weights(3, 3, 20, 1), **options)
+def _broken(d, array):
+    x = array.draw()
+    channel = d.to(array.channels, x.shape[1] * BLOCK - 1)
+    n, *space = (d.to(0, size - 1) for size in (x.shape[0], *x.shape[2:-1]))
+    zero = _zero_point(array)
+    x[(n, channel // BLOCK, *space, channel % BLOCK)] = value = zero ^ 1 if zero else 0.5
+    letters = "dhw"[-len(space) :]
+    place = "".join(f", {letter}={at}" for letter, at in zip(letters, space, strict=True))
+    must = f"the zero point, {zero}" if zero else "zero"
+    said = re.escape(f" is {value} at [n={n}, c={channel}{place}], in the tail of nC{letters}16c [")
+    said += rf".*\], where all must be {must}; what made it must"
+    return dataclasses.replace(array, values=tuple(x.ravel())), said
 
 
-def backward_weights(src, ddst):
-    return library().blockdnn_conv_backward_weights(
-        src,
-        ddst,
-        src_layout="nChw16c",
-        dst_layout="nChw16c",
-        channels=CHANNELS,
-        weights_shape=[3, 3, 20, 20],
-        padding="SAME",
-    )
-
-
-def pool_grad(ddst, src, dst):
-    """A window of one pixel, so that all three have one shape."""
-    return library().blockdnn_pool_grad(
-        ddst, src, dst, kind="max", channels=CHANNELS, ksize=[1, 1], padding="VALID"
-    )
-
-
-def batch_norm(src):
-    return library().blockdnn_batch_norm(src, weights(20), weights(20), channels=CHANNELS)
-
-
-def batch_norm_grad(ddst, src):
-    rows = [weights(20)] * 6
-    return library().blockdnn_batch_norm_grad(ddst, src, *rows, channels=CHANNELS)
-
-
-def layer_norm_grad(ddst, src):
-    return library().blockdnn_layer_norm_grad(
-        ddst, src, weights(20), channels=CHANNELS, epsilon=1e-3
-    )
-
-
-# op, the input that is broken -> a call.
-CALLS = {
-    ("BlockdnnReorder", "src"): lambda x: bd.ops.reorder(x, "nChw16c", "nhwc", channels=CHANNELS),
-    ("BlockdnnConv", "src"): conv,
-    ("BlockdnnConv", "args[0]"): lambda x: conv(zeros(), post_ops="sum(#0)", args=[x]),
-    ("BlockdnnConv", "args[1]"): lambda x: conv(
-        zeros(),
-        post_ops="binary(add,channel,#0);eltwise(relu);binary(mul,tensor,#1)",
-        args=[weights(20), x],
-    ),
-    ("BlockdnnConvDepthwise", "src"): conv_depthwise,
-    ("BlockdnnConvDepthwise", "args[0]"): lambda x: conv_depthwise(
-        zeros(), post_ops="sum(#0)", args=[x]
-    ),
-    ("BlockdnnConvDepthwise", "depthwise_args[1]"): lambda x: conv_depthwise(
-        zeros(),
-        depthwise_post_ops="binary(add,channel,#0);sum(#1)",
-        depthwise_args=[weights(20), x],
-    ),
-    ("BlockdnnConvBackwardWeights", "src"): lambda x: backward_weights(x, zeros()),
-    ("BlockdnnConvBackwardWeights", "ddst"): lambda x: backward_weights(zeros(), x),
-    ("BlockdnnBatchNorm", "src"): batch_norm,
-    ("BlockdnnBatchNormGrad", "ddst"): lambda x: batch_norm_grad(x, zeros()),
-    ("BlockdnnBatchNormGrad", "src"): lambda x: batch_norm_grad(zeros(), x),
-    ("BlockdnnConvTranspose", "src"): lambda x: bd.ops.conv_transpose(x, weights(2, 2, 20, 20)),
-    ("BlockdnnConvTranspose", "args[0]"): lambda x: bd.ops.conv_transpose(
-        zeros(), weights(1, 1, 20, 20), post_ops="sum(#0)", args=[x]
-    ),
-    ("BlockdnnConvVolume", "src"): lambda x: bd.ops.conv_volume(
-        x, weights(1, 1, 1, 20, 20), depth=1, padding="SAME"
-    ),
-    ("BlockdnnConvVolume", "args[0]"): lambda x: bd.ops.conv_volume(
-        zeros(), weights(1, 1, 1, 20, 20), depth=2, post_ops="sum(#0)", args=[x], padding="SAME"
-    ),
-    ("BlockdnnInnerProduct", None): lambda x: bd.ops.inner_product(x, weights(16, 20)),
-    ("BlockdnnSoftmax", None): bd.ops.softmax,
-    ("BlockdnnLayerNorm", "src"): lambda x: bd.ops.layer_norm(
-        x, weights(20), weights(20), channels=CHANNELS
-    ),
-    ("BlockdnnLayerNormGrad", "ddst"): lambda x: layer_norm_grad(x, zeros()),
-    ("BlockdnnLayerNormGrad", "src"): lambda x: layer_norm_grad(zeros(), x),
-    ("BlockdnnPad", "src"): lambda x: bd.ops.pad(x, [[1, 0], [0, 1]], channels=CHANNELS),
-    ("BlockdnnEltwise", "src"): lambda x: bd.ops.eltwise(x, "eltwise(exp)", channels=CHANNELS),
-    ("BlockdnnEltwise", "args[0]"): lambda x: bd.ops.eltwise(
-        zeros(), "binary(max,tensor,#0)", args=[x], channels=CHANNELS
-    ),
-    ("BlockdnnPool", "src"): lambda x: bd.ops.pool(x, "max", 2, channels=CHANNELS, padding="VALID"),
-    ("BlockdnnPoolGrad", "ddst"): lambda x: pool_grad(x, zeros(), zeros()),
-    ("BlockdnnPoolGrad", "src"): lambda x: pool_grad(zeros(), x, zeros()),
-    ("BlockdnnPoolGrad", "dst"): lambda x: pool_grad(zeros(), zeros(), x),
-    ("BlockdnnResize", "src"): lambda x: bd.ops.resize(x, "nearest", channels=CHANNELS, scales=2),
-    ("BlockdnnGlobalPool", "src"): lambda x: bd.ops.global_pool(x, "avg", channels=CHANNELS),
-    ("BlockdnnSqueezeExcite", "src"): lambda x: bd.ops.squeeze_excite(
-        x, weights(20, 4), weights(4), weights(4, 20), weights(20), channels=CHANNELS, squeezed=4
-    ),
-    ("BlockdnnShuffle", "src"): lambda x: bd.ops.shuffle(
-        x, 1, 4, layout="nChw16c", channels=CHANNELS
-    ),
-    ("BlockdnnConcat", "values[1]"): lambda x: bd.ops.concat(
-        [zeros(), x, zeros()], channels=[32, CHANNELS, CHANNELS]
-    ),
-}
-each_call = pytest.mark.parametrize("op, name", CALLS, ids=lambda value: str(value))
-
-
-def complaint(op, name, node=r"\w+", made_by="", at=r"\[n=1, c=30, h=2, w=0\]"):
-    return (
-        rf'{SWITCH}: {op} "{node}": input {re.escape(name)}{made_by} is 0.5 at {at}, '
-        rf"in the tail of nChw16c \[2, {CHANNELS}, .*\], where all must be zero; what made it must"
-    )
-
-
-@each_call
-def test_broken_input(op, name):
+@each_input
+def test_broken_input(op, name, dtype):
     """Run eagerly, then in a graph, where the node that made the input is named as well."""
-    call = CALLS[op, name]
-    call(zeros())
-    if name is None:  # A plain op: whatever it reads is data.
-        call(broken())
-        return
-    with pytest.raises(tf.errors.InvalidArgumentError, match=complaint(op, name)):
-        call(broken())
-
-    @tf.function
-    def graph(x):
-        return call(tf.abs(x, name="guilty"))
-
-    graph(zeros())
-    with pytest.raises(
-        tf.errors.InvalidArgumentError, match=complaint(op, name, made_by=', made by "guilty",')
-    ):
-        graph(broken())
-    graph(zeros())
+    call, bad, said = drawn(op, name, dtype)
+    ways = {eagerly: (r"\w+", ""), in_graph: ("node", r', made by "\w*input\d+\w*",')}
+    for run, (node, made_by) in ways.items():
+        run(call)
+        message = rf'{SWITCH}: {op} "{node}": input {re.escape(name)}{made_by}{said}'
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            run(bad)
 
 
 def test_operand_of_one_element_a_channel_and_sample():
-    x = broken(h=1, w=1)
-    at = r"\[n=1, c=30, h=0, w=0\]"
-    with pytest.raises(
-        tf.errors.InvalidArgumentError, match=complaint("BlockdnnConv", "args[0]", at=at)
-    ):
-        conv(zeros(), post_ops="binary(mul,sample_channel,#0)", args=[x])
+    """In a function, which runs on after the error."""
+    kernel, bad = np.zeros((1, 1, 20, 20), np.float32), zeros(h=1, w=1)
+    bad[1, 1, 0, 0, 14] = 0.5
+
+    @tf.function
+    def graph(x):
+        more = {"post_ops": "binary(mul,sample_channel,#0)", "args": [tf.abs(x, name="guilty")]}
+        return bd.ops.conv(zeros(), kernel, padding="SAME", **more)
+
+    graph(0 * bad)
+    message = r'input args\[0\], made by "guilty", is 0.5 at \[n=1, c=30, h=0, w=0\]'
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        graph(bad)
+    graph(0 * bad)
 
 
 def test_parts_of_wider_tensors():
@@ -182,35 +138,12 @@ def test_parts_of_wider_tensors():
     pool = dict(strides=1, padding="SAME")
     wide[:, 1] = 1
     bd.ops.pool(wide, "max", 2, channels=16, src_part=(16, 52), dst_part=(16, 52), **pool)
-    wide[:, 2:] = broken()
+    wide[:, 2:] = 0
+    wide[1, 3, 2, 0, 14] = 0.5
     message = r"is 0.5 at \[n=1, c=62, h=2, w=0\], in the tail of nChw16c \[2, 52, 3, 4\]"
     bd.ops.pool(wide, "max", 2, channels=16, src_part=(16, 52), **pool)
     with pytest.raises(tf.errors.InvalidArgumentError, match="input src.* " + message):
         bd.ops.pool(wide, "max", 2, channels=20, src_part=(32, 52), **pool)
-
-
-def test_tails_of_bytes_hold_the_zero_point():
-    x = np.full((2, 2, 3, 4, 16), 7, np.uint8)
-    types, pool = {"src_quantization": (0.5, 7)}, {"padding": "SAME"}
-    calls = [
-        lambda x: bd.ops.pool(x, "max", 2, channels=CHANNELS, **pool, **types),
-        lambda x: bd.ops.concat([x, x], channels=[20, 20], src_quantizations=[(0.5, 7)] * 2),
-        lambda x: bd.ops.shuffle(x, 1, 4, layout="nChw16c", channels=CHANNELS, **types),
-        lambda x: bd.ops.eltwise(x, "eltwise(relu)", channels=CHANNELS, **types),
-        lambda x: bd.ops.reorder(
-            x, "nChw16c", "nhwc", channels=CHANNELS, dtype=tf.float32, **types
-        ),
-        lambda x: bd.ops.conv(
-            x, np.ones((1, 1, 20, 20), np.int8), weight_scales=weights(20) + 1, **pool, **types
-        ),
-    ]
-    for call in calls:
-        call(x)
-    x[1, 1, 2, 0, 14] = 0
-    message = r"is 0 at \[n=1, c=30, h=2, w=0\].*, where all must be the zero point, 7"
-    for call in calls:
-        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-            call(x)
 
 
 def test_wrong_shapes_have_their_own_error():
