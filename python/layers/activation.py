@@ -8,7 +8,7 @@ import tensorflow as tf
 from ..ops.pixels.eltwise import eltwise
 from ..ops.post_ops import PostOps
 from . import functions
-from .blocked_layer import BlockedLayer, on_images, to_blocked
+from .blocked_layer import BlockedLayer, on_images
 from .classes import registered
 from .fusing import extended
 
@@ -86,18 +86,11 @@ class PReLU(ChainLayer, keras.layers.PReLU):
     """keras.layers.PReLU; blocked, a post-op where slopes differ by channel only, or not at all."""
 
     def chain(self):
+        if not self.built:
+            return None  # nothing says yet how many slopes there are
         slopes = self.alpha.shape
         if math.prod(slopes) == 1:
             return PostOps().binary("prelu", tf.reshape(self.alpha, []), "scalar")
-        if math.prod(slopes) == slopes[-1] == self.blocked_channels:
+        if math.prod(slopes) == slopes[-1]:
             return PostOps().binary("prelu", tf.reshape(self.alpha, [-1]), "channel")
         return None
-
-    def call(self, inputs, training=None):
-        if not self.reads_blocked or self.chain() is not None:
-            return super().call(inputs, training)
-        self.refuse_xla()  # each pixel has slopes of its own: they are brought into blocks
-        alpha = tf.convert_to_tensor(self.alpha)
-        if alpha.shape[-1] == self.blocked_channels:
-            alpha = to_blocked(alpha[None])
-        return self.finish(tf.nn.relu(inputs) - alpha * tf.nn.relu(-inputs), self.blocked_channels)

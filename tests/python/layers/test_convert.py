@@ -227,6 +227,21 @@ def test_subclassed(floats):
     close(fast.get_weights(), model.get_weights())
 
 
+def test_slopes_of_prelu(floats):
+    """A slope a channel is a post-op; slopes of single pixels stay with Keras."""
+    image = keras.Input((9, 9, 3))
+    x = L.PReLU("uniform", shared_axes=[1, 2], name="channels")(L.Conv2D(20, 3)(image))
+    x = L.PReLU("uniform", name="pixels")(L.Conv2D(20, 3)(x))
+    model = keras.Model(image, L.Conv2D(4, 3)(x))
+    fast = bd.layers.convert(model)
+    assert fast.conversion.replaced["channels"] == "PReLU, blocked to blocked"
+    assert fast.conversion.kept["pixels"] == "no post-op for this activation"
+    x = floats(2, 9, 9, 3)
+    close(fast(x), model(x))
+    unbuilt = bd.layers.convert(keras.Sequential([L.Conv2D(4, 3), L.PReLU(name="pixels")]))
+    assert "pixels" in unbuilt.conversion.kept
+
+
 def test_models_in_models(floats):
     inner = keras.Sequential([keras.Input((9, 9, 3)), L.Conv2D(20, 3), L.ReLU()], name="inner")
     image = keras.Input((9, 9, 3))
