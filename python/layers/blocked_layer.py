@@ -222,13 +222,12 @@ class BlockedLayer:
             self._require_float32()
             self.blocked_channels = tuple(marks) if self._takes_many else marks[0]
             self.input_spec = None
-        if not self._is_settled:
-            self._is_settled = True
+        self._is_settled = True
         if self.writes_blocked:
             self._require_float32()
         expected = self._channels_each(len(inputs))
-        for i, (x, own, c) in enumerate(zip(inputs, marks, expected, strict=True)):
-            self._check_input(i if len(inputs) > 1 else None, x, own, c)
+        for i, (x, marked, c) in enumerate(zip(inputs, marks, expected, strict=True)):
+            self._check_input(f"input {i}" if len(inputs) > 1 else "its input", x, marked, c)
 
     def _channels_each(self, count: int) -> list:
         """C of each of `count` inputs, None for those that are plain."""
@@ -241,32 +240,27 @@ class BlockedLayer:
             )
         return [self.blocked_channels] * count
 
-    def _check_input(self, index, x, marked, expected) -> None:
-        which = "its input" if index is None else f"input {index}"
-        if expected is None:
-            if marked is not None:
-                raise ValueError(
-                    f'Layer "{self.name}" reads plain tensors, but {which} is blocked (nChw16c of '
-                    f"{marked} channels): put bd.layers.FromBlocked() before it"
-                )
+    def _check_input(self, which: str, x, marked, expected) -> None:
+        shape = tuple(getattr(x, "shape", ()))
+        if marked == expected:
             return
-        shape = getattr(x, "shape", None)
-        if marked is None and shape is not None and len(shape) >= 3:
-            axes = {blocks_axis(len(shape)): num_blocks(expected), -1: BLOCK}
-            fits = len(shape) > 3 and all(shape[a] in (None, size) for a, size in axes.items())
-            if fits and len(shape) <= 6:
-                return
-        if marked != expected:
-            what = f"blocked of {marked} channels" if marked else f"plain, of shape {tuple(shape)}"
-            remedy = (
-                f"give it blocked_channels={marked}"
-                if marked
-                else "put bd.layers.ToBlocked() before it"
-            )
+        if expected is None:
             raise ValueError(
-                f'Layer "{self.name}" reads blocked tensors of {expected} channels, but {which} is '
-                f"{what}: {remedy}"
+                f'Layer "{self.name}" reads plain tensors, but {which} is blocked (nChw16c of '
+                f"{marked} channels): put bd.layers.FromBlocked() before it"
             )
+        if marked is None and 4 <= len(shape) <= 6:
+            axes = {blocks_axis(len(shape)): num_blocks(expected), -1: BLOCK}
+            if all(shape[axis] in (None, size) for axis, size in axes.items()):
+                return
+        what, remedy = f"plain, of shape {shape}", "put bd.layers.ToBlocked() before it"
+        if marked is not None:
+            what = f"blocked of {marked} channels"
+            remedy = f"give it blocked_channels={marked}"
+        raise ValueError(
+            f'Layer "{self.name}" reads blocked tensors of {expected} channels, but {which} is '
+            f"{what}: {remedy}"
+        )
 
     @property
     def _takes_many(self) -> bool:
@@ -291,17 +285,16 @@ class BlockedLayer:
 
     def plain(self, inputs):
         """The inputs, each reordered if it is blocked."""
-        flat = tree.flatten(inputs)
-        channels = self._channels_each(len(flat))
-        flat = [x if c is None else from_blocked(x, c) for x, c in zip(flat, channels, strict=True)]
-        return tree.pack_sequence_as(inputs, flat)
+        return self._laid_out(inputs, lambda x, c: x if c is None else from_blocked(x, c))
 
     def blocked(self, inputs):
         """The inputs, each reordered if it is plain."""
+        return self._laid_out(inputs, lambda x, c: to_blocked(x) if c is None else x)
+
+    def _laid_out(self, inputs, reorder):
         flat = tree.flatten(inputs)
-        channels = self._channels_each(len(flat))
-        flat = [to_blocked(x) if c is None else x for x, c in zip(flat, channels, strict=True)]
-        return tree.pack_sequence_as(inputs, flat)
+        flat = map(reorder, flat, self._channels_each(len(flat)))
+        return tree.pack_sequence_as(inputs, list(flat))
 
     def finish(self, result, channels: "int | None" = None):
         """What the layer returns: `result` in the layout and type that it is to have.
@@ -339,10 +332,8 @@ class BlockedLayer:
         if not self.reads_blocked:
             return shapes
         if shapes and isinstance(shapes[0], (list, tuple)):
-            channels = self._channels_each(len(shapes))
-            return [
-                s if c is None else plain_shape(s, c) for s, c in zip(shapes, channels, strict=True)
-            ]
+            each = zip(shapes, self._channels_each(len(shapes)), strict=True)
+            return [s if c is None else plain_shape(s, c) for s, c in each]
         return plain_shape(shapes, self.blocked_channels)
 
     @property
@@ -365,18 +356,14 @@ class BlockedLayer:
 
     def build(self, input_shape):
         shapes = self._plain_shapes(input_shape)
-        if not (self.reads_blocked or self.writes_blocked):
-            super().build(shapes)
-            return
         with self._view_plain():
             super().build(shapes)
-        self._channels = self._result_channels(shapes)
+        if self.writes_blocked:
+            self._channels = self._result_channels(shapes)
         if self.reads_blocked:
             self.input_spec = None
 
     def compute_output_shape(self, input_shape):
-        if not (self.reads_blocked or self.writes_blocked):
-            return super().compute_output_shape(input_shape)
         shapes = self._plain_shapes(input_shape)
         with self._view_plain():
             shape = super().compute_output_shape(shapes)

@@ -63,16 +63,12 @@ class ConvolutionLayer(BlockedLayer):
         """The result of inputs that are ours to compute."""
         raise NotImplementedError
 
-    def lifted(self, x):
+    def images(self, x):
         """x as images."""
         return images(x, 2 if self.reads_blocked else 1)
 
-    def lowered(self, y, inputs, depth=None):
-        """The inverse, of a result that `inputs` led to."""
-        return restored(y, self.rank, inputs, depth)
-
     def convolved(self, x, kernel, groups, chain, dst_blocked, src_blocked=None, **window):
-        """bd.ops.conv of a lifted tensor with a kernel of any rank.
+        """bd.ops.conv of images with a kernel of any rank.
 
         Args:
           groups: None: the kernel is depthwise, [.., C, m]; otherwise it is [.., C / groups, O].
@@ -104,8 +100,7 @@ class ConvolutionLayer(BlockedLayer):
         and they are faster. Where Winograd's algorithm applies, and channel by channel, float32 is.
         """
         wanted = self._policy_dtype == "bfloat16" and groups == 1 and shape[2] >= BLOCK
-        strides = window["strides"] if "strides" in window else (1, 1)
-        direct = tuple(shape[:2]) == (1, 1) or max(strides) > 1
+        direct = shape[:2] == [1, 1] or max(window.get("strides", (1,))) > 1
         return wanted and direct and multiplies("bf16")
 
     def window(self) -> dict:
@@ -149,9 +144,9 @@ class _Conv(ConvolutionLayer):
     def computed(self, inputs, training):
         kernel = tf.convert_to_tensor(self.kernel)
         y = self.convolved(
-            self.lifted(inputs), kernel, self.groups, self.with_bias(training), self.writes_blocked
+            self.images(inputs), kernel, self.groups, self.with_bias(training), self.writes_blocked
         )
-        return self.activated(self.lowered(y, inputs), training, self.filters)
+        return self.activated(restored(y, self.rank, inputs), training, self.filters)
 
 
 _BLOCKED = " on our kernels; blocked, it reads and writes {}."
@@ -178,7 +173,7 @@ class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
 
     def computed(self, inputs, training):
         y = conv_volume(
-            self.lifted(inputs),
+            self.images(inputs),
             tf.convert_to_tensor(self.kernel),
             depth=inputs.shape[1],
             strides=self.strides,
@@ -190,7 +185,7 @@ class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
         )
         reach = 0 if self.padding == "same" else self.kernel_size[0] - 1
         depth = -(-(inputs.shape[1] - reach) // self.strides[0])
-        return self.activated(self.lowered(y, inputs, depth), training, self.filters)
+        return self.activated(restored(y, self.rank, inputs, depth), training, self.filters)
 
 
 class _DepthwiseConv(ConvolutionLayer):
@@ -201,8 +196,8 @@ class _DepthwiseConv(ConvolutionLayer):
         if self.rank == 2 and self.writes_blocked and multiplier == 1 and not training:
             y = behind_1x1(inputs, kernel, chain, self.window())
         if y is None:
-            y = self.convolved(self.lifted(inputs), kernel, None, chain, self.writes_blocked)
-        return self.activated(self.lowered(y, inputs), training, channels * multiplier)
+            y = self.convolved(self.images(inputs), kernel, None, chain, self.writes_blocked)
+        return self.activated(restored(y, self.rank, inputs), training, channels * multiplier)
 
 
 DepthwiseConv1D, DepthwiseConv2D = by_rank(
@@ -214,12 +209,12 @@ class _SeparableConv(ConvolutionLayer):
     def computed(self, inputs, training):
         depthwise = tf.convert_to_tensor(self.depthwise_kernel)
         pointwise = tf.convert_to_tensor(self.pointwise_kernel)
-        x = self.convolved(self.lifted(inputs), depthwise, None, PostOps(), True)
+        x = self.convolved(self.images(inputs), depthwise, None, PostOps(), True)
         chain = self.with_bias(training)
         y = self.convolved(
             x, pointwise, 1, chain, self.writes_blocked, src_blocked=True, padding="VALID"
         )
-        return self.activated(self.lowered(y, inputs), training, self.filters)
+        return self.activated(restored(y, self.rank, inputs), training, self.filters)
 
 
 SeparableConv1D, SeparableConv2D = by_rank(
@@ -258,7 +253,7 @@ class _ConvTranspose(ConvolutionLayer):
     def computed(self, inputs, training):
         kernel = tf.convert_to_tensor(self.kernel)
         kernel = kernel[None] if self.rank == 1 else kernel
-        x = self.lifted(inputs)
+        x = self.images(inputs)
         x = x if self.reads_blocked else to_blocked(x)
         y = self._transposed(x, kernel, self.with_bias(training), inputs)
         return self.activated(y, training, self.filters)
@@ -278,7 +273,7 @@ class _ConvTranspose(ConvolutionLayer):
         )
         if blocked and not self.writes_blocked:
             y = from_blocked(y, self.filters)
-        return self.lowered(y, inputs)
+        return restored(y, self.rank, inputs)
 
 
 Conv1DTranspose, Conv2DTranspose = by_rank(

@@ -2,13 +2,14 @@
 
 import keras
 
-from ..gradients.planes import blocks, images
 from ..layout import NCHW16C
 from ..ops.movement.shuffle import shuffle
 from ..ops.planes.pad import pad
 from ..ops.planes.resize import resize
 from .blocked_layer import BlockedLayer, on_images, to_blocked
 from .classes import registered
+
+_INTERPOLATIONS = ("nearest", "bilinear")  # of our kernel
 
 
 class _Identity(keras.layers.Layer):
@@ -157,8 +158,7 @@ class ChannelShuffle(BlockedLayer, _Identity):
 class UpSampling2D(BlockedLayer, keras.layers.UpSampling2D):
     """keras.layers.UpSampling2D; blocked, on our kernel.
 
-    Interpolations other than nearest and bilinear are TensorFlow's, each block an image of 16
-    channels.
+    Interpolations other than nearest and bilinear are computed by Keras on plain tensors.
 
     Example:
       >>> bd.layers.UpSampling2D(2)(tf.ones((1, 8, 8, 20))).shape
@@ -167,15 +167,11 @@ class UpSampling2D(BlockedLayer, keras.layers.UpSampling2D):
 
     def call(self, inputs):
         self.refuse_xla()
-        if not self.reads_blocked or self.data_format != "channels_last":
+        ours = self.data_format == "channels_last" and self.interpolation in _INTERPOLATIONS
+        if not self.reads_blocked or not ours:
             return self.by_tensorflow(super().call, inputs)
-        if self.interpolation in ("nearest", "bilinear"):
-            options = dict(channels=self.blocked_channels, scales=list(self.size))
-            y = resize(inputs, self.interpolation, **options)
-            return self.finish(y, self.blocked_channels)
-        with self._view_plain():
-            y = super().call(images(inputs))
-        return self.finish(blocks(y, inputs), self.blocked_channels)
+        options = dict(channels=self.blocked_channels, scales=list(self.size))
+        return self.finish(resize(inputs, self.interpolation, **options), self.blocked_channels)
 
 
 @registered
