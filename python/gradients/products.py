@@ -80,70 +80,47 @@ def _attention(called, dy):
 
 
 def _attended(called, q, k, v, biases, masks):
-    is_single = q.shape.rank - len(called.q_at) == 3
     q, k, v = (
-        _selected(x, at, called.at_axis)
+        x[(*[slice(None)] * called.at_axis, *at)] if at else x
         for x, at in ((q, called.q_at), (k, called.k_at), (v, called.v_at))
     )
-    q, k, v = (
-        _heads_first(x, getattr(called, f"{name}_layout"), is_single)
-        for name, x in (("q", q), ("k", k), ("v", v))
-    )
-    group = tf.shape(q)[1] // tf.shape(k)[1]
-    k, v = tf.repeat(k, group, axis=1), tf.repeat(v, group, axis=1)
-    scores = called.scale * tf.matmul(q, k, transpose_b=True)
+    row = "bts" if q.shape.rank == 3 else "bnts"
+
+    def axes(name: str, rows: str, size: str) -> str:
+        """The layout as einsum's letters."""
+        letters = getattr(called, f"{name}_layout").lower().replace("t", rows).replace("h", size)
+        return letters if "n" in row else letters.replace("n", "")
+
+    of_q, of_k = axes("q", "t", "h"), axes("k", "s", "h")
+    of_v, of_dst = axes("v", "s", "d"), axes("dst", "t", "d")
+    if "n" in row:
+        group = tf.shape(q)[of_q.index("n")] // tf.shape(k)[of_k.index("n")]
+        k, v = (tf.repeat(x, group, of.index("n")) for x, of in ((k, of_k), (v, of_v)))
+    scores = called.scale * tf.einsum(f"{of_q},{of_k}->{row}", q, k)
     if called.soft_cap:
         scores = called.soft_cap * tf.tanh(scores / called.soft_cap)
     late = len(biases) - called.late_biases
     for bias in biases[:late]:
-        scores += _for_sequences(bias, scores, is_single)
+        scores += _for_sequences(bias, scores)
     for mask in masks:
-        mask = _for_sequences(mask, scores, is_single)
-        scores = tf.where(mask, scores, called.masked_value)
+        scores = tf.where(_for_sequences(mask, scores), scores, called.masked_value)
     for bias in biases[late:]:
-        scores += _for_sequences(bias, scores, is_single)
+        scores += _for_sequences(bias, scores)
     if called.causal:
-        queries, keys = tf.shape(scores)[2], tf.shape(scores)[3]
+        queries, keys = tf.shape(scores)[-2], tf.shape(scores)[-1]
         earlier = tf.range(keys)[None, :] <= tf.range(queries)[:, None]
         scores = tf.where(earlier, scores, float("-inf"))
     weights = tf.nn.softmax(scores)
     if called.zero_masked:
         for mask in masks:
-            weights = tf.where(_for_sequences(mask, scores, is_single), weights, 0.0)
-    y = tf.matmul(weights, v)
-    return _from_heads_first(y, called.dst_layout, is_single)
+            weights = tf.where(_for_sequences(mask, scores), weights, 0.0)
+    return tf.einsum(f"{row},{of_v}->{of_dst}", weights, v)
 
 
-def _selected(x, at, axis):
-    """x[:, i, j] for at = [i, j] and axis = 1."""
-    return x[(*[slice(None)] * axis, *at)] if at else x
-
-
-def _heads_first(x, layout: str, is_single: bool):
-    """[B, N, T, H]."""
-    if is_single:
-        return (tf.transpose(x, [1, 0, 2]) if layout == "TBNH" else x)[:, None]
-    return x if layout == "BNTH" else tf.transpose(x, _HEADS_FIRST[layout])
-
-
-def _from_heads_first(y, layout: str, is_single: bool):
-    """In this layout."""
-    if is_single:
-        return tf.transpose(y[:, 0], [1, 0, 2]) if layout == "TBNH" else y[:, 0]
-    return y if layout == "BNTH" else tf.transpose(y, _FROM_HEADS_FIRST[layout])
-
-
-# Orders of axes.
-_HEADS_FIRST = {"BTNH": [0, 2, 1, 3], "TBNH": [1, 2, 0, 3]}
-_FROM_HEADS_FIRST = {"BTNH": [0, 2, 1, 3], "TBNH": [2, 0, 1, 3]}
-
-
-def _for_sequences(bias, scores, is_single: bool):
+def _for_sequences(bias, scores):
     """A bias or mask with an entry for each sequence, or for all."""
-    if bias.shape.rank == (4 if is_single else 5):
-        bias = bias[0]
-    if is_single and bias.shape.rank == 3:
-        bias = bias[:, None]
-    if bias.shape.rank != 4 or bias.shape[0] == 1:
+    rank = scores.shape.rank
+    bias = bias[0] if bias.shape.rank == rank + 1 else bias
+    if bias.shape.rank != rank or bias.shape[0] == 1:
         return bias
-    return tf.tile(bias, [tf.shape(scores)[0] // tf.shape(bias)[0], 1, 1, 1])
+    return tf.tile(bias, [tf.shape(scores)[0] // tf.shape(bias)[0], *[1] * (rank - 1)])

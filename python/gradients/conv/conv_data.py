@@ -141,18 +141,10 @@ def _by_phases(geometry: ConvGeometry, dz, flipped, sizes, outs, before, steps):
     if (kh, kw) == (1, 1):
         dsrc = _spread(phase(0, 0), axis, geometry.strides)
     else:
-        zeros = None
-        rows = []
-        for r in range(sh):
-            row = []
-            for c in range(sw):
-                if r < kh and c < kw:
-                    row.append(phase(r, c))
-                    zeros = tf.zeros_like(row[0]) if zeros is None else zeros
-                else:
-                    row.append(zeros)
-            rows.append(_interleaved(row, axis + 1))
-        dsrc = _interleaved(rows, axis)
+        phases = {(r, c): phase(r, c) for r in range(min(sh, kh)) for c in range(min(sw, kw))}
+        zeros = tf.zeros_like(phases[0, 0])  # behind strides that no tap reaches
+        rows = [[phases.get((r, c), zeros) for c in range(sw)] for r in range(sh)]
+        dsrc = _interleaved([_interleaved(row, axis + 1) for row in rows], axis)
     begin, size = [0] * dsrc.shape.rank, [-1] * dsrc.shape.rank
     begin[axis : axis + 2], size[axis : axis + 2] = before, sizes
     if list(dsrc.shape[axis : axis + 2]) == list(sizes):

@@ -42,11 +42,9 @@ def _by_tensorflow(called, src, filters):
     x = src
     if src_layout == NCHW16C:
         x = reorder(x, NCHW16C, NHWC, channels=shape[3])
-    sizes = tf.shape(x)
-    x = tf.reshape(x, tf.stack([-1, called.depth, sizes[1], sizes[2], shape[3]]))
-    y = tf.nn.conv3d(x, filters, [1, *called.strides, 1], called.padding)
-    sizes = tf.shape(y)
-    y = tf.reshape(y, tf.stack([-1, sizes[2], sizes[3], shape[-1]]))
+    y = _slices(
+        tf.nn.conv3d(_volumes(x, called.depth), filters, [1, *called.strides, 1], called.padding)
+    )
     return reorder(y, NHWC, NCHW16C) if dst_layout == NCHW16C else y
 
 

@@ -13,6 +13,7 @@ import tensorflow as tf
 from ...layout import BLOCK, NCHW16C, NHWC
 from ...native import library
 from ...ops.arguments import padding_attrs
+from ...ops.movement.reorder import reorder
 from ..node import gradient_of
 from .conv_data import backward_data, plane_of
 from .geometry import ConvGeometry
@@ -38,10 +39,13 @@ def backward_weights(geometry: ConvGeometry, src, dz):
             algorithm=geometry.algorithm,
             **padding_attrs(geometry.padding),
         )
-    src, dz = geometry.plain_src(src), geometry.plain_dst(dz)
-    if geometry.is_depthwise and geometry.strides[0] == geometry.strides[1]:
-        if geometry.dilations == (1, 1):
-            return _depthwise(geometry, src, dz)
+    if geometry.src_layout == NCHW16C:
+        src = reorder(src, NCHW16C, NHWC, channels=geometry.channels)
+    if geometry.dst_layout == NCHW16C:
+        dz = reorder(dz, NCHW16C, NHWC, channels=geometry.out_channels)
+    usual = geometry.dilations == (1, 1) and geometry.strides[0] == geometry.strides[1]
+    if usual and geometry.weights_shape[2] == 1:
+        return _depthwise(geometry, src, dz)
     groups = geometry.groups
     shape = (*geometry.weights_shape[:3], geometry.out_channels // groups)
     one = replace(geometry, weights_shape=shape, groups=1, src_layout=NHWC, dst_layout=NHWC)

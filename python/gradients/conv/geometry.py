@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from ...layout import NCHW16C, NHWC
 from ...ops.conv.conv import conv
-from ...ops.movement.reorder import reorder
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,6 @@ class ConvGeometry:
     def out_channels(self) -> int:
         return self.weights_shape[3]
 
-    @property
-    def is_depthwise(self) -> bool:
-        return self.weights_shape[2] == 1 and self.groups > 1
-
     def reach(self, axis: int) -> int:
         """Pixels from the first tap of a window to its last one, along height (0) or width (1)."""
         return (self.weights_shape[axis] - 1) * self.dilations[axis]
@@ -88,15 +82,3 @@ class ConvGeometry:
             algorithm=self.algorithm,
             **options,
         )
-
-    def plain_src(self, src):
-        """src as [N, H, W, C]."""
-        return _plain(src, self.src_layout, self.channels)
-
-    def plain_dst(self, dst):
-        """A tensor of the result's shape as [N, H, W, C]."""
-        return _plain(dst, self.dst_layout, self.out_channels)
-
-
-def _plain(x, layout: str, channels: int):
-    return x if layout == NHWC else reorder(x, NCHW16C, NHWC, channels=channels)

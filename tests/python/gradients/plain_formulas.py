@@ -14,6 +14,14 @@ def unblock(x, channels):
     return bd.ops.reorder(x, "nChw16c", "nhwc", channels=channels)
 
 
+def blocked(function, channels=20):
+    """A function of blocked activations as one of plain ones: inputs of rank 4 are blocked, and the
+    result, of so many channels, is plain again."""
+    return lambda *xs: unblock(
+        function(*(block(x) if x.shape.rank == 4 and x.shape[0] == 2 else x for x in xs)), channels
+    )
+
+
 def conv(x, weights, *, strides=(1, 1), padding="SAME", dilations=(1, 1), groups=1):
     """NHWC convolution, tap by tap: any strides, dilations and groups in any float type."""
     kh, kw, _, outputs = weights.shape

@@ -1,5 +1,7 @@
 """Gradients are made of ops with the algorithm of the op that they belong to."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,54 +9,32 @@ import tensorflow as tf
 import tf_blockdnn as bd
 
 ops = bd.ops
-BLOCKS = tf.ones([2, 2, 12, 12, 16])
+BLOCKS, IMAGE = tf.ones([2, 2, 12, 12, 16]), tf.ones([2, 9, 9, 24])
+
+
+def conv(**options):
+    return functools.partial(ops.conv, padding="SAME", **options)
+
+
+def pair(x, w, algorithm):
+    return ops.conv_depthwise(x, w, tf.ones([3, 3, 48, 1]), padding="SAME", algorithm=algorithm)
+
+
 CASES = {
-    "conv": (lambda x, w, **a: ops.conv(x, w, padding="SAME", **a), BLOCKS, (3, 3, 32, 32)),
-    "plain": (
-        lambda x, w, **a: ops.conv(x, w, src_layout="nhwc", padding="SAME", **a),
-        tf.ones([2, 9, 9, 24]),
-        (3, 3, 24, 32),
-    ),
-    "strided": (
-        lambda x, w, **a: ops.conv(x, w, strides=2, padding="SAME", **a),
-        BLOCKS,
-        (3, 3, 32, 32),
-    ),
-    "groups": (
-        lambda x, w, **a: ops.conv(x, w, groups=2, padding="SAME", **a),
-        BLOCKS,
-        (3, 3, 16, 32),
-    ),
-    "grouped and strided": (
-        lambda x, w, **a: ops.conv(x, w, groups=2, strides=2, padding="SAME", **a),
-        BLOCKS,
-        (3, 3, 16, 32),
-    ),
-    "dilated": (
-        lambda x, w, **a: ops.conv(x, w, strides=2, dilations=2, padding="SAME", **a),
-        BLOCKS,
-        (3, 3, 32, 32),
-    ),
-    "chain": (
-        lambda x, w, **a: ops.conv(x, w, post_ops="eltwise(swish)", padding="SAME", **a),
-        BLOCKS,
-        (3, 3, 32, 32),
-    ),
-    "transposed": (
-        lambda x, w, **a: ops.conv_transpose(x, w, strides=2, **a),
-        BLOCKS,
-        (4, 4, 32, 32),
-    ),
+    "conv": (conv(), BLOCKS, (3, 3, 32, 32)),
+    "plain": (conv(src_layout="nhwc"), IMAGE, (3, 3, 24, 32)),
+    "strided": (conv(strides=2), BLOCKS, (3, 3, 32, 32)),
+    "groups": (conv(groups=2), BLOCKS, (3, 3, 16, 32)),
+    "grouped and strided": (conv(groups=2, strides=2), BLOCKS, (3, 3, 16, 32)),
+    "dilated": (conv(strides=2, dilations=2), BLOCKS, (3, 3, 32, 32)),
+    "chain": (conv(post_ops="eltwise(swish)"), BLOCKS, (3, 3, 32, 32)),
+    "transposed": (functools.partial(ops.conv_transpose, strides=2), BLOCKS, (4, 4, 32, 32)),
     "volume": (
-        lambda x, w, **a: ops.conv_volume(x, w, depth=2, padding="SAME", **a),
+        functools.partial(ops.conv_volume, depth=2, padding="SAME"),
         BLOCKS,
         (3, 3, 3, 32, 32),
     ),
-    "pair": (
-        lambda x, w, **a: ops.conv_depthwise(x, w, tf.ones([3, 3, 48, 1]), padding="SAME", **a),
-        BLOCKS,
-        (1, 1, 32, 48),
-    ),
+    "pair": (pair, BLOCKS, (1, 1, 32, 48)),
 }
 
 

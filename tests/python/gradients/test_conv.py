@@ -184,11 +184,10 @@ def test_chains(chain, layouts, floats):
 
 def test_values_a_sample_and_channel(floats):
     def ours(x, w, s):
-        y = bd.ops.conv(plain.block(x), w, post_ops=bd.PostOps().binary("mul", s), padding="SAME")
-        return plain.unblock(y, 20)
+        return bd.ops.conv(x, w, post_ops=bd.PostOps().binary("mul", s), padding="SAME")
 
     check(
-        ours,
+        plain.blocked(ours),
         lambda x, w, s: plain.conv(x, w) * s[:, None, None, :],
         [floats(2, 5, 6, 18), floats(3, 3, 18, 20), floats(2, 20)],
     )
@@ -198,13 +197,10 @@ def test_one_tensor_twice(floats):
     """x is source and operand; each gets its share once."""
 
     def ours(x, w):
-        x = plain.block(x)
-        return plain.unblock(
-            bd.ops.conv(x, w, post_ops="sum(#0);eltwise(square)", args=[x], padding="SAME"), 20
-        )
+        return bd.ops.conv(x, w, post_ops="sum(#0);eltwise(square)", args=[x], padding="SAME")
 
     check(
-        ours,
+        plain.blocked(ours),
         lambda x, w: tf.square(plain.conv(x, w) + x),
         [floats(2, 5, 6, 20), floats(3, 3, 20, 20) / 8],
     )
@@ -212,26 +208,23 @@ def test_one_tensor_twice(floats):
 
 def test_weights_inside_a_larger_tensor(floats):
     def ours(x, memory):
-        y = bd.ops.conv(
-            plain.block(x), memory, weights_shape=[3, 3, 4, 5], weights_offset=7, padding="SAME"
-        )
-        return plain.unblock(y, 5)
+        part = dict(weights_shape=[3, 3, 4, 5], weights_offset=7)
+        return bd.ops.conv(x, memory, padding="SAME", **part)
 
     def formula(x, memory):
         return plain.conv(x, tf.reshape(memory[7:187], [3, 3, 4, 5]))
 
-    check(ours, formula, [floats(2, 5, 6, 4), floats(200)])
+    check(plain.blocked(ours, 5), formula, [floats(2, 5, 6, 4), floats(200)])
 
 
 def test_depthwise_filter_of_tensorflow(floats):
     """[kh, kw, C, m] is the memory of [kh, kw, 1, C * m]; the gradient has its shape."""
 
     def ours(x, w):
-        y = bd.ops.conv(plain.block(x), w, groups=20, weights_shape=[3, 3, 1, 40], padding="SAME")
-        return plain.unblock(y, 40)
+        return bd.ops.conv(x, w, groups=20, weights_shape=[3, 3, 1, 40], padding="SAME")
 
     check(
-        ours,
+        plain.blocked(ours, 40),
         lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"),
         [floats(2, 5, 6, 20), floats(3, 3, 20, 2)],
         second=False,
@@ -265,11 +258,10 @@ def test_parts(has_into, floats):
 
 def test_pool_behind(floats):
     def ours(x, w):
-        y = bd.ops.conv(plain.block(x), w, pool=2, post_ops="eltwise(relu)", padding="SAME")
-        return plain.unblock(y, 20)
+        return bd.ops.conv(x, w, pool=2, post_ops="eltwise(relu)", padding="SAME")
 
     check(
-        ours,
+        plain.blocked(ours),
         lambda x, w: tf.nn.max_pool2d(tf.nn.relu(plain.conv(x, w)), 2, 2, "VALID"),
         [floats(2, 6, 6, 5), floats(3, 3, 5, 20)],
         second=False,

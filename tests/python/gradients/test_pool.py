@@ -24,11 +24,9 @@ from tf_blockdnn.python.native import library
 )
 def test_pool(kind, window, floats):
     ksize, strides, padding = window
+    options = dict(channels=20, strides=strides, padding=padding)
     check(
-        lambda x: plain.unblock(
-            bd.ops.pool(plain.block(x), kind, ksize, channels=20, strides=strides, padding=padding),
-            20,
-        ),
+        plain.blocked(lambda x: bd.ops.pool(x, kind, ksize, **options)),
         lambda x: plain.pool(x, kind, ksize, strides, padding),
         [floats(2, 7, 6, 20)],
     )
@@ -50,10 +48,8 @@ def test_max_pool_ties(ksize, strides, padding):
             total = tf.reduce_sum(y * dy)
         return tape.gradient(total, x)
 
-    def ours(x):
-        options = dict(channels=20, strides=strides, padding=padding)
-        return plain.unblock(bd.ops.pool(plain.block(x), "max", ksize, **options), 20)
-
+    options = dict(channels=20, strides=strides, padding=padding)
+    ours = plain.blocked(lambda x: bd.ops.pool(x, "max", ksize, **options))
     expected = gradient(lambda x: tf.nn.max_pool2d(x, ksize, strides, padding))
     np.testing.assert_array_equal(gradient(ours), expected)
 
@@ -78,20 +74,11 @@ def test_pool_grad_checks_shapes(ddst, src, message):
 
 def test_pool_parts(floats):
     def ours(x, into):
-        y = bd.ops.pool(
-            plain.block(x),
-            "max",
-            2,
-            channels=16,
-            src_part=(0, 20),
-            dst_part=(16, 32),
-            into=plain.block(into),
-            padding="VALID",
-        )
-        return plain.unblock(y, 32)
+        parts = dict(src_part=(0, 20), dst_part=(16, 32), into=into)
+        return bd.ops.pool(x, "max", 2, channels=16, padding="VALID", **parts)
 
     check(
-        ours,
+        plain.blocked(ours, 32),
         lambda x, into: tf.concat(
             [into[..., :16], plain.pool(x[..., :16], "max", 2, 1, "VALID")], 3
         ),

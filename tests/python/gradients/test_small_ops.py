@@ -22,7 +22,7 @@ def test_eltwise(name, floats):
     x = floats(2, 3, 3, 20)
     x = np.abs(x) + 0.1 if name in plain.POSITIVE_ONLY else x
     check(
-        lambda x: plain.unblock(bd.ops.eltwise(plain.block(x), text, channels=20), 20),
+        plain.blocked(lambda x: bd.ops.eltwise(x, text, channels=20)),
         function,
         [x],
         second=name != "softsign",  # TensorFlow has none
@@ -44,47 +44,33 @@ def test_steps_have_no_slope(name, floats):
     np.testing.assert_array_equal(dx, 0)
 
 
-@pytest.mark.parametrize("op", ["add", "sub", "mul", "div", "max", "min", "prelu"])
+_NAMES = dict(sub="subtract", mul="multiply", div="divide", max="maximum", min="minimum")
+
+
+@pytest.mark.parametrize("op", ["add", "prelu", *_NAMES])
 @pytest.mark.parametrize("shape", [(), (20,), (2, 20), (2, 3, 3, 20)], ids=str)
 def test_binary(op, shape, floats):
     def ours(x, y):
-        chain = bd.PostOps().binary(op, y)
-        return plain.unblock(bd.ops.eltwise(plain.block(x), chain, channels=20), 20)
+        return bd.ops.eltwise(x, bd.PostOps().binary(op, y), channels=20)
 
     def formula(x, y):
         y = y[:, None, None] if shape == (2, 20) else y
         if op == "prelu":
             return tf.nn.relu(x) - y * tf.nn.relu(-x)
-        return getattr(
-            tf,
-            {
-                "sub": "subtract",
-                "mul": "multiply",
-                "div": "divide",
-                "max": "maximum",
-                "min": "minimum",
-            }.get(op, op),
-        )(x, y)
+        return getattr(tf, _NAMES.get(op, op))(x, y)
 
     operand = floats(*shape)
     operand = np.abs(operand) + 0.5 if op == "div" else operand
-    check(ours, formula, [floats(2, 3, 3, 20), operand])
+    check(plain.blocked(ours), formula, [floats(2, 3, 3, 20), operand])
 
 
 def test_eltwise_parts(floats):
     def ours(x, into):
-        y = bd.ops.eltwise(
-            plain.block(x),
-            "eltwise(tanh)",
-            channels=4,
-            src_part=(16, 20),
-            dst_part=(32, 36),
-            into=plain.block(into),
-        )
-        return plain.unblock(y, 36)
+        parts = dict(src_part=(16, 20), dst_part=(32, 36), into=into)
+        return bd.ops.eltwise(x, "eltwise(tanh)", channels=4, **parts)
 
     check(
-        ours,
+        plain.blocked(ours, 36),
         lambda x, into: tf.concat([into[..., :32], tf.tanh(x[..., 16:])], 3),
         [floats(2, 3, 3, 20), floats(2, 3, 3, 36)],
     )
@@ -101,11 +87,9 @@ def test_resize(kind, floats):
         rows, columns = (tf.cast(along(size), x.dtype) for size in (3, 4))
         return tf.einsum("ah,bw,nhwc->nabc", rows, columns, x)
 
-    def ours(x, **to):
-        return plain.unblock(bd.ops.resize(plain.block(x), kind, channels=20, **to), 20)
-
-    check(lambda x: ours(x, scales=2), formula, [floats(2, 3, 4, 20)], second=False)
-    check(lambda x: ours(x, size=[6, 8]), formula, [floats(2, 3, 4, 20)], second=False)
+    for to in ({"scales": 2}, {"size": [6, 8]}):
+        ours = plain.blocked(lambda x, to=to: bd.ops.resize(x, kind, channels=20, **to))
+        check(ours, formula, [floats(2, 3, 4, 20)], second=False)
 
 
 @pytest.mark.each_isa
@@ -127,38 +111,24 @@ def test_global_pool(kind, layout, floats):
 @pytest.mark.each_isa
 @pytest.mark.parametrize("channels", [(16, 32, 5), (20, 3, 16), (7,)], ids=str)
 def test_concat(channels, floats):
-    def ours(*values):
-        y = bd.ops.concat([plain.block(v) for v in values], channels=channels)
-        return tf.square(plain.unblock(y, sum(channels)))
-
-    check(
-        ours,
-        lambda *values: tf.square(tf.concat(values, 3)),
-        [floats(2, 3, 4, c) for c in channels],
-    )
+    ours = plain.blocked(lambda *xs: tf.square(bd.ops.concat(xs, channels=channels)), sum(channels))
+    values = [floats(2, 3, 4, c) for c in channels]
+    check(ours, lambda *values: tf.square(tf.concat(values, 3)), values)
 
 
 @pytest.mark.parametrize("part", [None, (16, 52)], ids=str)
 def test_concat_into(part, floats):
     def ours(a, b, into):
-        y = bd.ops.concat(
-            [plain.block(a), plain.block(b)],
-            channels=[20, 12],
-            dst_part=part,
-            into=plain.block(into),
-        )
-        return tf.square(plain.unblock(y, 52 if part else 32))
+        return tf.square(bd.ops.concat([a, b], channels=[20, 12], dst_part=part, into=into))
 
     def formula(a, b, into):
         inner = tf.concat([a, b], 3)
         whole = tf.concat([into[..., :16], inner, into[..., 48:]], 3) if part else inner + 0 * into
         return tf.square(whole)
 
-    check(
-        ours,
-        formula,
-        [floats(2, 3, 4, 20), floats(2, 3, 4, 12), floats(2, 3, 4, 52 if part else 32)],
-    )
+    channels = 52 if part else 32
+    inputs = [floats(2, 3, 4, c) for c in (20, 12, channels)]
+    check(plain.blocked(ours, channels), formula, inputs)
 
 
 @pytest.mark.each_isa
@@ -168,10 +138,8 @@ def test_softmax(floats):
 
 @pytest.mark.parametrize("group", [2, 5])
 def test_shuffle(group, floats):
-    def ours(x):
-        y = bd.ops.shuffle(plain.block(x), 1, group, layout="nChw16c", channels=20)
-        return tf.square(plain.unblock(y, 20))
-
+    options = dict(axis=1, group=group, layout="nChw16c", channels=20)
+    ours = plain.blocked(lambda x: tf.square(bd.ops.shuffle(x, **options)))
     check(ours, lambda x: tf.square(plain.shuffle(x, group)), [floats(2, 3, 4, 20)])
 
 
@@ -237,8 +205,8 @@ def test_squeeze_excite(layout, scale_src, floats):
 @pytest.mark.parametrize("strides", [1, 2])
 def test_conv_depthwise(strides, floats):
     def ours(x, w, dw, b1, b2):
-        y = bd.ops.conv_depthwise(
-            plain.block(x),
+        return bd.ops.conv_depthwise(
+            x,
             w,
             dw,
             strides=strides,
@@ -246,7 +214,6 @@ def test_conv_depthwise(strides, floats):
             depthwise_post_ops=bd.PostOps().binary("add", b2).eltwise("swish"),
             padding="SAME",
         )
-        return plain.unblock(y, 24)
 
     def formula(x, w, dw, b1, b2):
         x = tf.nn.relu6(plain.conv(x, w) + b1)
@@ -254,7 +221,8 @@ def test_conv_depthwise(strides, floats):
         return tf.nn.silu(tf.nn.depthwise_conv2d(x, dw, steps, "SAME") + b2)
 
     shapes = (2, 6, 5, 18), (1, 1, 18, 24), (3, 3, 24, 1), (24,), (24,)
-    check(ours, formula, [floats(*shape) for shape in shapes], second=False)
+    inputs = [floats(*shape) for shape in shapes]
+    check(plain.blocked(ours, 24), formula, inputs, second=False)
 
 
 def test_reorder_by_names(floats):
@@ -332,10 +300,8 @@ def test_layer_norm_grad_checks_shapes():
 
 
 def test_pad(floats):
-    def ours(x):
-        return plain.unblock(bd.ops.pad(plain.block(x), [[1, -1], [2, 0]], channels=20), 20)
-
     def formula(x):
         return tf.pad(x[:, :-1], [[0, 0], [1, 0], [2, 0], [0, 0]])
 
+    ours = plain.blocked(lambda x: bd.ops.pad(x, [[1, -1], [2, 0]], channels=20))
     check(ours, formula, [floats(2, 3, 4, 20)])

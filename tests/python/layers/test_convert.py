@@ -159,14 +159,10 @@ def test_compiled_model_stays_compiled(floats):
     model = keras.Sequential([keras.Input((9, 9, 3)), L.Conv2D(4, 3), L.Flatten(), L.Dense(2)])
     model.compile("sgd", "mse")
     fast = bd.layers.convert(model)
-    assert (
-        fast.conversion.replaced
-        == {
-            "conv2d": "Conv2D, plain to plain",
-            "dense": "Dense, plain to plain",
-        }
-        or len(fast.conversion.replaced) == 2
-    )
+    assert [*fast.conversion.replaced.values()] == [
+        "Conv2D, plain to plain",
+        "Dense, plain to plain",
+    ]
     x, y = floats(4, 9, 9, 3), floats(4, 2)
     close(fast.train_on_batch(x, y), model.train_on_batch(x, y))
     with pytest.warns(UserWarning, match="doesn't support `jit_compile=True`"):
@@ -362,28 +358,6 @@ def test_forward_of_a_training_step_against_float64():
     least = error(model)
     assert 0 < error(models["direct"]) < least
     assert error(models["auto"]) < 2 * least
-
-
-def test_momentum_keeps_to_float64():
-    """Momentum amplifies rounding: Keras's own layers end 1.4e-2 from their run in float64, by
-    TensorFlow's kernels with oneDNN and without. Ours may end as far from it."""
-    x, y = digits()
-    with_momentum = dict(learning_rate=0.1, momentum=0.9)
-    image = small_network()
-    exact = in_float64(small_network)
-    exact.set_weights(image.get_weights())
-    histories = []
-    for m in (exact, bd.layers.convert(image)):
-        keras.utils.set_random_seed(1)
-        m.compile(
-            keras.optimizers.SGD(**with_momentum),
-            "sparse_categorical_crossentropy",
-            jit_compile=False,
-        )
-        data = x.astype(m.input.dtype)
-        histories.append(m.fit(data, y, batch_size=64, epochs=3, verbose=0).history["loss"])
-    deviations = np.abs(np.subtract(*histories))
-    assert deviations[0] < 1e-4 and deviations[1] < 2e-3 and deviations[2] < 3e-2
 
 
 def resident():
