@@ -34,23 +34,29 @@ class OpCall(NamedTuple):
     then: Callable | None = None
 
 
-def function_of(record: type[Record]) -> Callable:
+def function_of(record: type[Record], passes: str = "") -> Callable:
     """Makes the function of bd.ops that runs the op of `record`.
 
-    It decorates a function of the same arguments that gives an `OpCall`, or a result that needs no
-    op. An argument that is named like an attribute is that; None is the op's default where it is
-    the argument's; `into` is the op's last input where that is a list.
+    It decorates a function that gives an `OpCall`, or a result that needs no op. Its arguments are
+    those of the function of bd.ops, but for `passes` and the name: attributes of the op, by their
+    names, that it has nothing to say about. Their types and defaults are those of the registration.
+    An argument that is named like an attribute is that; None is the op's default where it is the
+    argument's; `into` is the op's last input where that is a list.
     """
 
     def decorate(prepare: Callable) -> Callable:
-        parameters = inspect.signature(prepare).parameters
         known, usual = attribute_types(record.op), defaults(record.op)
-        positional = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        own = inspect.signature(prepare).parameters
+        passed = {name: _parameter(name, known, usual) for name in passes.split()}
+        passed["name"] = _parameter("name", known, usual)
+        parameters = dict(own) | passed
+        positional = [p.name for p in own.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        required = [p.name for p in passed.values() if p.default is p.empty]
         record.optional = frozenset(p.name for p in parameters.values() if p.default is None)
         # What users need not pass, and the op does not default to.
         fixed = {
             name: p.default
-            for name, p in parameters.items()
+            for name, p in own.items()
             if name in known and p.default not in (p.empty, None, usual.get(name))
         }
         lists = [a for a in definition(record.op).input_arg if a.number_attr or a.type_list_attr]
@@ -58,24 +64,43 @@ def function_of(record: type[Record]) -> Callable:
 
         @functools.wraps(prepare)
         def function(*args, **options):
-            call = prepare(*args, **options)
+            for name in required:
+                if name not in options:
+                    raise TypeError(f"{prepare.__name__}() needs the argument {name!r}")
+            call = prepare(*args, **{k: v for k, v in options.items() if k not in passed})
             if not isinstance(call, OpCall):
                 return call
             inputs, arguments = call.inputs, dict(zip(positional, args, strict=False)) | options
             if takes_into:
                 into = arguments.get("into")
                 inputs = (*inputs, [] if into is None else [tf.convert_to_tensor(into)])
-            passed = {name: value for name, value in arguments.items() if name in known}
-            attributes = fixed | passed | call.attributes
+            given = {name: value for name, value in arguments.items() if name in known}
+            attributes = fixed | given | call.attributes
             result = record.run(*inputs, name=arguments.get("name"), **attributes)
             return result if call.then is None else call.then(result)
 
         record.function = function
+        function.__signature__ = inspect.signature(prepare).replace(
+            parameters=list(parameters.values())
+        )
         if prepare.__doc__:
             function.__doc__ = documented(inspect.getdoc(prepare), parameters)
         return function
 
     return decorate
+
+
+def _parameter(name: str, known: Mapping, usual: Mapping) -> inspect.Parameter:
+    """The keyword argument that is that attribute: None where its default is an empty list, and one
+    number where all of the list are the same."""
+    default = usual.get(name, inspect.Parameter.empty if name in known else None)
+    if isinstance(default, list):
+        default = default[0] if default else None
+    kinds = {"string": str, "int": int, "bool": bool, "float": float}
+    annotation = kinds.get(known.get(name), inspect.Parameter.empty)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
 def documented(text: str, parameters: Mapping) -> str:

@@ -82,37 +82,26 @@ class Conv(WithSum, Convolution, title="convolution"):
         return attributes, [inputs["src"], weights, args, sums, scales]
 
 
-@function_of(Conv)
+@function_of(
+    Conv,
+    "strides padding dilations pool weights_offset constant_weights algorithm "
+    "scratchpad_mode src_part src_blocks dst_part into src_quantization dst_quantization",
+)
 def conv(
     src,
     weights,
     *,
-    strides=1,
-    padding,
-    dilations=1,
     groups: int = 1,
     post_ops="",
     args=(),
     dst=None,
-    pool=None,
     src_layout: str = "nChw16c",
     dst_layout: str = "nChw16c",
     channels: int | None = None,
     weights_shape=None,
-    weights_offset: int = 0,
-    constant_weights: bool = False,
-    algorithm: str = "auto",
-    scratchpad_mode: str = "user",
-    src_part=None,
-    src_blocks=None,
-    dst_part=None,
-    into=None,
     dtype=None,
-    src_quantization=None,
     weight_scales=None,
     sum_quantization=None,
-    dst_quantization=None,
-    name=None,
 ):
     """Computes a 2-D convolution and then a chain of post-ops before the result is stored.
 

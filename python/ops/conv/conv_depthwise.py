@@ -66,30 +66,23 @@ class ConvDepthwise(
         return attributes, [inputs["src"], bundle.tensor, bundle.tensor, *chains]
 
 
-@function_of(ConvDepthwise)
+@function_of(
+    ConvDepthwise,
+    "strides padding dilations weights_offset depthwise_weights_offset constant_weights "
+    "algorithm scratchpad_mode src_part src_blocks",
+)
 def conv_depthwise(
     src,
     weights,
     depthwise_weights,
     *,
-    strides=1,
-    padding,
-    dilations=1,
     post_ops="",
     args=(),
     depthwise_post_ops="",
     depthwise_args=(),
     dst=None,
     weights_shape=None,
-    weights_offset: int = 0,
     depthwise_weights_shape=None,
-    depthwise_weights_offset: int = 0,
-    constant_weights: bool = False,
-    algorithm: str = "auto",
-    scratchpad_mode: str = "user",
-    src_part=None,
-    src_blocks=None,
-    name=None,
 ):
     """Computes a 1x1 convolution of stride 1 and then a depthwise convolution of its result.
 

@@ -33,12 +33,14 @@ class ConvTranspose(Convolution, title="transposed convolution"):
         return kh * kw * ic / float(np.prod(self.strides))
 
 
-@function_of(ConvTranspose)
+@function_of(
+    ConvTranspose,
+    "strides weights_offset constant_weights algorithm scratchpad_mode src_part dst_part into",
+)
 def conv_transpose(
     src,
     weights,
     *,
-    strides=1,
     crops=((0, 0), (0, 0)),
     post_ops="",
     args=(),
@@ -46,14 +48,6 @@ def conv_transpose(
     dst_layout: str = "nChw16c",
     channels: int | None = None,
     weights_shape=None,
-    weights_offset: int = 0,
-    constant_weights: bool = False,
-    algorithm: str = "auto",
-    scratchpad_mode: str = "user",
-    src_part=None,
-    dst_part=None,
-    into=None,
-    name=None,
 ):
     """Computes a 2-D transposed convolution of a blocked activation, then a chain of post-ops.
 

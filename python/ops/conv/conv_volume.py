@@ -40,13 +40,11 @@ class ConvVolume(Convolution, title="3-D convolution"):
         return self.sizes
 
 
-@function_of(ConvVolume)
+@function_of(ConvVolume, "depth strides weights_offset constant_weights algorithm scratchpad_mode")
 def conv_volume(
     src,
     weights,
     *,
-    depth: int,
-    strides=(1, 1, 1),
     padding: str,
     post_ops="",
     args=(),
@@ -55,11 +53,6 @@ def conv_volume(
     dst_layout: str = "nChw16c",
     channels: int | None = None,
     weights_shape=None,
-    weights_offset: int = 0,
-    constant_weights: bool = False,
-    algorithm: str = "auto",
-    scratchpad_mode: str = "user",
-    name=None,
 ):
     """Computes a 3-D convolution of volumes whose slices are images, then a chain of post-ops.
 

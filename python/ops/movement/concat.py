@@ -99,18 +99,8 @@ class Join(Record, title="join"):
         return self.attributes(), [[inputs[f"value {i}"] for i in range(self.count)]]
 
 
-@function_of(Concat)
-def concat(
-    values,
-    *,
-    channels,
-    src_parts=None,
-    dst_part=None,
-    into=None,
-    src_quantizations=None,
-    dst_quantization=None,
-    name=None,
-):
+@function_of(Concat, "dst_part into")
+def concat(values, *, channels, src_parts=None, src_quantizations=None, dst_quantization=None):
     """Joins blocked activations of any number of channels, or some channels of each.
 
     With one value and `src_parts` it is a slice of channels.
@@ -151,8 +141,8 @@ def concat(
     return OpCall((values,), attributes)
 
 
-@function_of(Join)
-def join(values, *, axis, name=None):
+@function_of(Join, "axis")
+def join(values):
     """Joins tensors along an axis, as tf.concat does, with the threads of this library.
 
     Args:

@@ -39,7 +39,7 @@ class Reshape(Record, op="Reshape", title="reshape"):
         return NHWC if role == "shape" else self.src_layout
 
 
-@function_of(Reorder)
+@function_of(Reorder, "src_quantization dst_quantization")
 def reorder(
     x,
     src: "str | TensorDesc",
@@ -50,9 +50,6 @@ def reorder(
     scales=None,
     into=None,
     beta: float = 0.0,
-    src_quantization=None,
-    dst_quantization=None,
-    name=None,
 ):
     """Copies the tensor `x` from one place in memory to another.
 

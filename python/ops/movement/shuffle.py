@@ -22,10 +22,8 @@ class Shuffle(Record, title="channel shuffle"):
         return f"{self.channels} channels, group {self.group}"
 
 
-@function_of(Shuffle)
-def shuffle(
-    x, axis: int, group: int, *, layout=None, channels=None, src_quantization=None, name=None
-):
+@function_of(Shuffle, "src_quantization")
+def shuffle(x, axis: int, group: int, *, layout=None, channels=None):
     """Shuffles the entries along one axis, as ShuffleNet shuffles channels.
 
     The C entries are seen as a (C / group) x group matrix, which is transposed:

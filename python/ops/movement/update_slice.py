@@ -11,7 +11,7 @@ class UpdateSlice(Record, title="slice updated in place", titles="slices updated
 
 
 @function_of(UpdateSlice)
-def update_slice(into, update, start, *, at=(), name=None):
+def update_slice(into, update, start, *, at=()):
     """The tensor `into` with a slice of it replaced, in its memory if nobody else holds it.
 
     Args:

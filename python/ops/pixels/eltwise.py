@@ -59,7 +59,7 @@ class FakeQuantize(InPlace, op="FakeQuantWithMinMaxVars", title="fake quantizati
         return f"{scale:.6g} (q - {zero_point}), q up to {self.most}"
 
 
-@function_of(Eltwise)
+@function_of(Eltwise, "src_part dst_part into")
 def eltwise(
     src,
     post_ops,
@@ -68,14 +68,10 @@ def eltwise(
     dst=None,
     layout="nChw16c",
     channels: int | None = None,
-    src_part=None,
-    dst_part=None,
-    into=None,
     dtype=None,
     src_quantization=None,
     sum_quantization=None,
     dst_quantization=None,
-    name=None,
 ):
     """Applies a chain of post-ops to every element of `src`.
 

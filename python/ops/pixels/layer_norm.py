@@ -41,17 +41,15 @@ class LayerNorm(InPlace, title="layer normalisation"):
         return attributes, given + [bundle.tensor] * 2
 
 
-@function_of(LayerNorm)
+@function_of(LayerNorm, "centered")
 def layer_norm(
     src,
     gamma,
     beta,
     *,
     epsilon: float = 1e-3,
-    centered: bool = True,
     layout: str = "nChw16c",
     channels: int | None = None,
-    name=None,
 ):
     """Computes (src - mean) / sqrt(variance + epsilon) * gamma + beta for each pixel.
 

@@ -15,7 +15,7 @@ class Softmax(InPlace, title="softmax", titles="softmaxes"):
 
 
 @function_of(Softmax)
-def softmax(src, *, name=None):
+def softmax(src):
     """Computes exp(src) divided by its sum along the last axis.
 
     Args:

@@ -49,7 +49,7 @@ def _product(conv: Conv, bundle: Bundle) -> tuple[int, int]:
     return conv.add_weights(bundle), bundle.add_array(bias)
 
 
-@function_of(SqueezeExcite)
+@function_of(SqueezeExcite, "channels squeezed scale_src scratchpad_mode")
 def squeeze_excite(
     src,
     reduce_weights,
@@ -57,15 +57,10 @@ def squeeze_excite(
     expand_weights,
     expand_bias,
     *,
-    channels: int,
-    squeezed: int,
     reduce_post_ops="eltwise(relu)",
     expand_post_ops="eltwise(logistic)",
     dst_layout: str = "nc",
-    scale_src: bool = False,
     offsets=(0, 0, 0, 0),
-    scratchpad_mode: str = "user",
-    name=None,
 ):
     """Computes a scale for each sample and channel of a blocked activation, from all means.
 

@@ -23,8 +23,8 @@ class Pad(Record, title="padding"):
         return f"{list(self.paddings)}"
 
 
-@function_of(Pad)
-def pad(src, paddings, *, channels: int, src_quantization=None, name=None):
+@function_of(Pad, "channels")
+def pad(src, paddings, *, src_quantization=None):
     """Adds rows and columns of zeros to each plane, or cuts some off.
 
     Args:

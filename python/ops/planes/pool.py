@@ -51,23 +51,8 @@ class PlaneSum(Record, op="Sum", title="sum of planes", titles="sums of planes")
         return self.src_layout if role == "src" else NHWC
 
 
-@function_of(Pool)
-def pool(
-    src,
-    kind: str,
-    ksize,
-    *,
-    channels: int,
-    strides=1,
-    padding,
-    src_part=None,
-    dst_part=None,
-    into=None,
-    dtype=None,
-    src_quantization=None,
-    dst_quantization=None,
-    name=None,
-):
+@function_of(Pool, "channels strides padding src_part dst_part into")
+def pool(src, kind: str, ksize, *, dtype=None, src_quantization=None, dst_quantization=None):
     """Computes max or average pooling of a blocked activation.
 
     Padding never wins a maximum and never counts in an average, as in TensorFlow.
@@ -94,17 +79,15 @@ def pool(
     return OpCall((src,), types_of(src, dtype, src_quantization, dst_quantization))
 
 
-@function_of(GlobalPool)
+@function_of(GlobalPool, "channels")
 def global_pool(
     src,
     kind: str,
     *,
-    channels: int,
     dst_layout: str = "nc",
     dtype=None,
     src_quantization=None,
     dst_quantization=None,
-    name=None,
 ):
     """Computes the maximum or the mean over the whole plane of a blocked activation.
 

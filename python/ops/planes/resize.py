@@ -29,23 +29,8 @@ class Resize(Record, title="resize"):
         return f"{self.kind} {to} {self.coordinates}"
 
 
-@function_of(Resize)
-def resize(
-    src,
-    kind: str,
-    *,
-    channels: int,
-    scales=None,
-    size=None,
-    coordinates: str = "half_pixel",
-    src_part=None,
-    dst_part=None,
-    into=None,
-    dtype=None,
-    src_quantization=None,
-    dst_quantization=None,
-    name=None,
-):
+@function_of(Resize, "channels scales size coordinates src_part dst_part into")
+def resize(src, kind: str, *, dtype=None, src_quantization=None, dst_quantization=None):
     """Resizes the planes of a blocked activation: nearest pixel or bilinear.
 
     Args:

@@ -70,7 +70,10 @@ class Attention(Record, title="attention"):
         return attributes, [inputs["q"], inputs["k"], inputs["v"], biases, masks]
 
 
-@function_of(Attention)
+@function_of(
+    Attention,
+    "causal masked_value zero_masked soft_cap late_biases at_axis scratchpad_mode",
+)
 def attention(
     q,
     k,
@@ -79,18 +82,10 @@ def attention(
     biases=(),
     mask=None,
     scale: float | None = None,
-    causal: bool = False,
-    masked_value: float = float("-inf"),
-    zero_masked: bool = False,
-    soft_cap: float = 0.0,
-    late_biases: int = 0,
     layout="BTNH",
     q_at=(),
     k_at=(),
     v_at=(),
-    at_axis: int = 1,
-    scratchpad_mode: str = "user",
-    name=None,
 ):
     """Computes softmax(scale q k^T + biases) v for each head, in one op.
 

@@ -82,7 +82,7 @@ class InnerProduct(Record, title="inner product"):
         return attributes | offsets, [*given, scales]
 
 
-@function_of(InnerProduct)
+@function_of(InnerProduct, "constant_weights algorithm scales_offset quantize_rows scratchpad_mode")
 def inner_product(
     src,
     weights,
@@ -92,13 +92,7 @@ def inner_product(
     dst=None,
     weights_shape=None,
     weights_offset: int = 0,
-    constant_weights: bool = False,
-    algorithm: str = "auto",
     weight_scales=None,
-    scales_offset: int = 0,
-    quantize_rows: bool = False,
-    scratchpad_mode: str = "user",
-    name=None,
 ):
     """Computes src @ weights and then a chain of post-ops before the result is stored.
 

@@ -13,7 +13,7 @@ class PackedMatmul(Record, title="product of matrices", titles="products of matr
     """Called by users alone."""
 
 
-@function_of(PackedMatmul)
+@function_of(PackedMatmul, "constant_b algorithm src_quantization quantize_rows")
 def packed_matmul(
     a,
     b,
@@ -25,12 +25,7 @@ def packed_matmul(
     beta: float = 1.0,
     post_ops="",
     args=(),
-    constant_b: bool = False,
-    algorithm: str = "auto",
     weight_scales=None,
-    src_quantization=None,
-    quantize_rows: bool = False,
-    name=None,
 ):
     """alpha a b + beta c, then a chain of post-ops, with b packed once for many products.
 

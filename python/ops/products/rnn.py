@@ -27,7 +27,11 @@ class RnnResult(typing.NamedTuple):
     states: tuple[tf.Tensor, ...]
 
 
-@function_of(Rnn)
+@function_of(
+    Rnn,
+    "activation recurrent_activation go_backwards restore_order return_sequences "
+    "zero_output_for_mask time_major training algorithm constant_weights round_rows",
+)
 def rnn(
     src,
     kernel,
@@ -35,23 +39,11 @@ def rnn(
     bias=None,
     *,
     cell: str,
-    activation: str = "tanh",
-    recurrent_activation: str = "sigmoid",
     reset_after: bool = True,
     initial_state=(),
     mask=None,
     lengths=None,
-    go_backwards: bool = False,
-    restore_order: bool = False,
-    return_sequences: bool = False,
-    zero_output_for_mask: bool = False,
-    time_major: bool = False,
-    training: bool = False,
-    algorithm: str = "auto",
-    constant_weights: bool = False,
     weight_scales=None,
-    round_rows: bool = False,
-    name=None,
 ) -> RnnResult:
     """A vanilla, LSTM or GRU layer over a whole sequence.
 
