@@ -43,7 +43,7 @@ def layout(
         pathlib.Path | None,
         typer.Option(help="Write a picture to this file instead.", show_default=False),
     ] = None,
-    max_rows: Annotated[int, typer.Option(min=8, help="Most rows of each table.")] = 32,
+    max_rows: Annotated[int, typer.Option(min=8, help="Most rows of the table.")] = 32,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:

@@ -191,14 +191,13 @@ class TensorDesc:
     def draw(self, svg=None, *, max_rows: int = 32, console=None) -> None:
         """Draws which element lies where, coloured by its place in memory.
 
-        Two tables: the elements by their indices, each cell with its offset, and
-        the memory from its start, each cell with its element. The tail is marked.
-        What does not fit is left out, and the picture says so; a tensor of any size
-        can be drawn.
+        A table has the elements by their indices, each cell with its offset, below a formula of
+        it. The tail is marked. What does not fit is left out, and the picture says so; a tensor of
+        any size can be drawn.
 
         Args:
           svg: path of an SVG file to write; by default the drawing is printed.
-          max_rows: rows of each table, at least 8.
+          max_rows: rows of the table, at least 8.
           console: a `rich.console.Console` to print to instead of stdout.
 
         Raises:

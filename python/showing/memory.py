@@ -1,7 +1,7 @@
 """Pictures of a tensor in memory, as coloured text: on a terminal, or in an SVG file.
 
-Two tables of cells. The first has the elements by their indices, and in each cell its place in
-memory; the second has the memory from its start, and in each cell which element lies there.
+A table has the elements by their indices, and in each cell its place in memory, which its colour
+shows, too. Above it stands the place as a formula.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import io
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import rich.console
@@ -39,13 +38,13 @@ _STOPS = np.array([(38, 42, 110), (28, 98, 142), (24, 150, 138), (104, 194, 96),
 def draw(
     desc, path: str | os.PathLike | None, *, max_rows: int, console: rich.console.Console | None
 ) -> None:
-    """Prints the memory of `desc` as two tables, or writes them as an SVG file.
+    """Prints where the elements of `desc` lie, or writes it as an SVG file.
 
     Args:
       desc: a TensorDesc. Its `offset` is asked for what is shown alone, so that a picture of a huge
         tensor costs no more than one of a small one.
       path: of the file; one that is there is replaced. None prints.
-      max_rows: of each table, at least `MIN_ROWS`.
+      max_rows: of the table, at least `MIN_ROWS`.
       console: where to print; stdout by default. Columns that are wider than it are left out.
 
     Raises:
@@ -69,42 +68,15 @@ def draw(
             file.write(console.export_svg(title="", theme=theme, code_format=SVG))
 
 
-class Level(NamedTuple):
-    """One level of memory: a dimension, its blocks, or the elements inside one of its blocks."""
-
-    dim: int
-    count: int
-    stride: int  # elements of memory from one to the next
-    unit: int  # elements of the dimension from one to the next
-    term: str  # in the formula
-
-
 class Picture:
-    """The lines of a picture: of `most_rows` a table, and of `width` characters."""
+    """The lines of a picture, of at most so many rows and characters."""
 
     def __init__(self, desc, most_rows: int, width: int):
         self.desc, self.most_rows = desc, most_rows
         self.letters = letters_of(desc.layout, len(desc.dims))
         self.is_empty = 0 in desc.dims
         self.start = 0 if self.is_empty else desc.offset()
-        # Outermost first, as they lie in memory. Elements that share memory (stride 0) come again.
-        self.levels = sorted(self._levels(), key=lambda level: -level.stride or -math.inf)
         self.width = width
-        # In characters: an offset, and "c15", each with a space before it.
-        self.offset_width = 1 + max(3, len(str(desc.size)))
-        self.index_width = 1 + max(3, 1 + len(str(max(desc.padded_dims))))
-
-    def _levels(self) -> Iterable[Level]:
-        """In logical order, the blocks of a dimension before their insides."""
-        for d, (letter, block) in enumerate(zip(self.letters, self.desc.blocks, strict=True)):
-            padded, stride = self.desc.padded_dims[d], self.desc.strides[d]
-            if block == 1:
-                yield Level(d, padded, stride, 1, letter)
-                continue
-            yield Level(d, padded // block, stride, block, f"{letter}/{block}")
-            second = [int(i == d) for i in range(len(self.letters))]
-            inner = 0 if self.is_empty else self.desc.offset(*second) - self.start
-            yield Level(d, block, inner, 1, f"{letter}%{block}")
 
     def lines(self) -> list[Text]:
         """The picture, line by line."""
@@ -117,13 +89,22 @@ class Picture:
         ]
         if self.is_empty:
             return [*head, Text("no elements")]
-        return [*head, Text(), *self._elements(), Text(), *self._memory(), Text(), _legend()]
+        return [*head, Text(), *self._elements(), Text(), _legend()]
 
     def _formula(self) -> str:
         """offset(n, c, h, w) as a sum, its terms in memory order."""
-        terms = [str(self.start)] if self.start else []
-        terms += [x.term if x.stride == 1 else f"{x.term}*{x.stride}" for x in self.levels]
-        return f"offset({', '.join(self.letters)}) = {' + '.join(terms)}"
+        desc, terms = self.desc, []  # (elements from one to the next, the term)
+        for d, (letter, block) in enumerate(zip(self.letters, desc.blocks, strict=True)):
+            terms.append((desc.strides[d], letter if block == 1 else f"{letter}/{block}"))
+            if block > 1:
+                second = [int(i == d) for i in range(len(self.letters))]
+                inner = 0 if self.is_empty else desc.offset(*second) - self.start
+                terms.append((inner, f"{letter}%{block}"))
+        # Elements that share memory (stride 0) come again, so their dimension is outermost.
+        terms.sort(key=lambda term: -term[0] or -math.inf)
+        words = [text if stride == 1 else f"{text}*{stride}" for stride, text in terms]
+        words = [str(self.start)] * bool(self.start) + words
+        return f"offset({', '.join(self.letters)}) = {' + '.join(words)}"
 
     def _memory_size(self) -> str:
         """The size, and how it differs from the product of the dimensions."""
@@ -142,7 +123,8 @@ class Picture:
     def _elements(self) -> Iterable[Text]:
         """Elements by their indices, with their offsets."""
         down, across = self._grid()
-        label, cell = self.index_width, max(self.offset_width, self.index_width)
+        label = 1 + max(3, 1 + len(str(max(self.desc.padded_dims))))  # " c15"
+        cell = max(label, 1 + len(str(self.desc.size)))
         sizes = [self.desc.padded_dims[d] for d in across]
         columns = _some(math.prod(sizes), (self.width - label) // cell)
         places = [None if c is None else np.unravel_index(c, sizes) for c in columns]
@@ -160,8 +142,13 @@ class Picture:
                 before = outer
             yield line
 
-        def row(r: int) -> Iterable[Text]:
-            if self.desc.blocks[down] > 1 and r and r % self.desc.blocks[down] == 0:
+        count, block = self.desc.padded_dims[down], self.desc.blocks[down]
+        rows = _some(count, self.most_rows)
+        for r in rows:
+            if r is None:
+                yield from _left_out(rows, count, "rows")
+                continue
+            if block > 1 and r and r % block == 0:
                 yield Text()
             line = _cell(f"{self.letters[down]}{r}", label)
             for place in places:
@@ -169,53 +156,11 @@ class Picture:
                     line += _cell("…", cell, QUIET)
                     continue
                 at = {down: r} | dict(zip(across, place, strict=True))
-                index = [at.get(d, 0) for d in range(len(self.letters))]
-                line += self._element(index, str(self.desc.offset(*index)), cell)
+                line += self._element([at.get(d, 0) for d in range(len(self.letters))], cell)
             yield line
 
-        yield from self._rows(self.desc.padded_dims[down], row)
-
-    def _memory(self) -> Iterable[Text]:
-        """Memory from its start, a row for each run of the innermost level."""
-        *outer, run = [level for level in self.levels if level.count > 1] or self.levels[-1:]
-        counts, letter = [level.count for level in outer], self.letters[run.dim]
-        label, cell, rows = self.offset_width, self.index_width, math.prod(counts)
-        note = sum(2 + len(str(size)) for size in self.desc.padded_dims)
-        room = (self.width - label - note) // cell - 1  # a hole may follow the run
-        columns = _some(run.count, max(room // (1 if run.stride < 2 else 2), 2))
-
-        def first(r: int) -> list[int]:
-            """The index of the first element of row r."""
-            index = [0] * len(self.letters)
-            for level, digit in zip(outer, np.unravel_index(r, counts), strict=True):
-                index[level.dim] += int(digit) * level.unit
-            return index
-
-        def row(r: int) -> Iterable[Text]:
-            start = first(r)
-            offset = self.desc.offset(*start)
-            line = _cell(str(offset), label)
-            for k in columns:
-                if k is None:
-                    line += _cell("…", cell, QUIET)
-                    continue
-                index = list(start)
-                index[run.dim] += k * run.unit
-                line += _hole(run.stride - 1 if k else 0, cell)
-                line += self._element(index, f"{letter}{index[run.dim]}", cell)
-            after = self.desc.offset(*first(r + 1)) if r + 1 < rows else 0
-            line += _hole(after - offset - (run.count - 1) * run.stride - 1, cell)
-            others = [f"{x}{start[d]}" for d, x in enumerate(self.letters) if d != run.dim]
-            yield line + Text("  " + " ".join(others), QUIET)
-
-        yield Text(f"Memory in its order, {run.count} {letter} a row", "bold")
-        yield from _left_out(columns, run.count, "columns")
-        if self.start:
-            yield _cell("0", label) + _hole(self.start, cell)
-        yield from self._rows(rows, row)
-
     def _grid(self) -> tuple[int, list[int]]:
-        """The dimension that goes down the first table, and those across."""
+        """The dimension that goes down the table, and those across."""
         rank = len(self.letters)
         if "o" in self.letters:
             g, o, i = (self.letters.find(letter) for letter in "goi")
@@ -225,26 +170,16 @@ class Picture:
         down = 0 if rank < 3 else 1
         return down, list(range(down + 1, rank))
 
-    def _rows(self, count: int, row: Callable[[int], Iterable[Text]]) -> Iterable[Text]:
-        picked = _some(count, self.most_rows)
-        for r in picked:
-            yield from _left_out(picked, count, "rows") if r is None else row(r)
-
-    def _element(self, index: Sequence[int], text: str, width: int) -> Text:
+    def _element(self, index: Sequence[int], width: int) -> Text:
         if any(i >= size for i, size in zip(index, self.desc.dims, strict=True)):
             return _cell(TAIL * (width - 1), width, QUIET)
-        place = self.desc.offset(*index) - self.start
-        return _cell(text, width, _style(place / max(1, self.desc.size - 1 - self.start)))
+        offset = self.desc.offset(*index)
+        shade = (offset - self.start) / max(1, self.desc.size - 1 - self.start)
+        return _cell(str(offset), width, _style(shade))
 
 
 def _cell(text: str, width: int, style: Style | str = "") -> Text:
     return Text(text.rjust(width), style)
-
-
-def _hole(count: int, width: int) -> Text:
-    """So many elements of memory that are not the tensor's."""
-    text = f"·{count}"
-    return _cell(text if len(text) < width else "·", width, QUIET) if count > 0 else Text()
 
 
 def _left_out(picked: list, count: int, what: str) -> list[Text]:
@@ -282,6 +217,4 @@ def _legend() -> Text:
     line = Text("first ")
     for i in range(SHADES):
         line.append(" ", _style(i / (SHADES - 1)))
-    return line.append(
-        f" last in memory   {TAIL * 3} tail: stored, always zero   ·3 other elements"
-    )
+    return line.append(f" last in memory   {TAIL * 3} tail: stored, always zero")

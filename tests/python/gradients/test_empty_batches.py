@@ -11,7 +11,7 @@ import tf_blockdnn as bd
 IMAGE, BLOCKS, ROWS = tf.zeros((0, 6, 5, 20)), tf.zeros((0, 2, 6, 5, 16)), tf.zeros((0, 20))
 
 
-def case(op, src, *shapes, **options):
+def case(op, src, /, *shapes, **options):
     """(the function, its inputs: the source, and ones of these shapes)."""
     return functools.partial(getattr(bd.ops, op), **options), src, *map(tf.ones, shapes)
 
