@@ -49,10 +49,10 @@ def _before_clamp(dy, dst) -> tuple:
     if not tf.is_symbolic_tensor(dy) or dy.op.type not in _CLAMPS:
         return dy, ""
     gradient, result = dy.op.inputs
-    clamp, made = _CLAMPS[dy.op.type], result.op
-    if made.type != "BlockdnnEltwise" or Called(made).post_ops != f"eltwise({clamp})":
+    clamp, producer = _CLAMPS[dy.op.type], result.op
+    if producer.type != "BlockdnnEltwise" or Called(producer).post_ops != f"eltwise({clamp})":
         return dy, ""
-    return (gradient, clamp) if made.inputs[0].ref() == dst.ref() else (dy, "")
+    return (gradient, clamp) if producer.inputs[0].ref() == dst.ref() else (dy, "")
 
 
 @gradient_of("BatchNormGrad")

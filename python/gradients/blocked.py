@@ -91,3 +91,18 @@ def place(inner, part, channels: int, into):
     after = num_blocks(part[1]) - before - num_blocks(channels)
     rest = [[0, 0]] * (inner.shape.rank - 2)
     return tf.pad(inner, [[0, 0], [before, after], *rest])
+
+
+def slices(volumes):
+    """[N, D, ..] as [N * D, ..]."""
+    shape = tf.shape(volumes)
+    y = tf.reshape(volumes, tf.concat([[-1], shape[2:]], 0))
+    y.set_shape([None, *volumes.shape[2:]])
+    return y
+
+
+def volumes(slices, depth):
+    """[N * depth, ..] as [N, depth, ..]."""
+    y = tf.reshape(slices, tf.concat([[-1, depth], tf.shape(slices)[1:]], 0))
+    y.set_shape([None, depth if isinstance(depth, int) else None, *slices.shape[1:]])
+    return y

@@ -209,10 +209,10 @@ def through_chain(called, dy, chain: Chain, forward, backward, channels=None, ma
     )
     may = may and not (src_part or dst_part or into or pool)
     if may and (not shape or is_whole(called.weights, called.weights_offset, shape)):
-        found = chain.backward(called.dst, dy, args)
-        if found is not None:
-            grads = backward(found[0])
-            return [*grads[:first], *found[1], *grads[first:]]
+        known = chain.backward(called.dst, dy, args)
+        if known is not None:
+            grads = backward(known[0])
+            return [*grads[:first], *known[1], *grads[first:]]
 
     def formula(src, *inputs):
         inputs = [part_of(src, src_part, channels or chain.channels, blocks), *inputs]

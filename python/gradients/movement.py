@@ -23,16 +23,16 @@ def _shuffle(called, dy):
 def _update_slice(called, dy):
     """What was written has the slice of dy; what it was written over has none."""
     update, at, inserted = called.update, list(called.at), len(called.at)
-    sizes, whole = tf.shape(update), tf.shape(dy)
+    sizes, shape = tf.shape(update), tf.shape(dy)
     ones, rank = [1] * inserted, inserted + update.shape.rank
-    room = tf.concat([whole[:1], whole[1 + inserted :]], 0) - sizes
+    room = tf.concat([shape[:1], shape[1 + inserted :]], 0) - sizes
     start = tf.clip_by_value(tf.cast(called.start, tf.int32), 0, room)
     begin = tf.concat([start[:1], at, start[1:]], 0) if rank else start
     size = tf.concat([sizes[:1], ones, sizes[1:]], 0) if rank else sizes
     within = [
         [first, all - first - count]
         for first, all, count in zip(
-            tf.unstack(begin), tf.unstack(whole), tf.unstack(size), strict=True
+            tf.unstack(begin), tf.unstack(shape), tf.unstack(size), strict=True
         )
     ]
     over = tf.pad(tf.ones(size, dy.dtype), within) if rank else tf.ones([], dy.dtype)

@@ -28,8 +28,8 @@ def _layer_norm(called, dy):
     channels, layout, offsets = called.channels, called.layout, called.offsets
     norm = dict(channels=channels, epsilon=called.epsilon, centered=called.centered)
     src, gamma, beta = called.inputs
-    whole = gamma.shape == beta.shape == [channels] and offsets == [0, 0]
-    if whole:
+    is_plain = gamma.shape == beta.shape == [channels] and offsets == [0, 0]
+    if is_plain:
         return library().blockdnn_layer_norm_grad(dy, src, gamma, layout=layout, **norm)
 
     def formula(src, gamma, beta):

@@ -22,8 +22,8 @@ def _region(op, *upstream):
         name="",
     )
     pairs = [(y, dy) for y, dy in zip(results, upstream, strict=True) if y.dtype.is_floating]
-    found = iter(tf.gradients([y for y, _ in pairs], floating, [dy for _, dy in pairs]))
-    return [next(found) if x.dtype.is_floating else None for x in inputs]
+    grads = iter(tf.gradients([y for y, _ in pairs], floating, [dy for _, dy in pairs]))
+    return [next(grads) if x.dtype.is_floating else None for x in inputs]
 
 
 GRADIENTS["BlockdnnRegion"] = _region

@@ -2,8 +2,7 @@
 
 from .activation import ELU, Activation, LeakyReLU, PReLU, ReLU
 from .attention import GroupedQueryAttention, GroupQueryAttention, MultiHeadAttention
-from .conversion import Conversion
-from .convert import convert
+from .convert import Conversion, convert
 from .convolution import (
     Conv1D,
     Conv1DTranspose,

@@ -14,6 +14,7 @@ import keras
 import tensorflow as tf
 from keras import tree
 
+from ..gradients.blocked import slices, volumes
 from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
 from ..ops.movement.reorder import reorder
 from ..tensorflow_private import is_in_xla
@@ -72,10 +73,7 @@ def images(x, height_axis: int):
         return tf.expand_dims(x, height_axis)
     if spatial == 2:
         return x
-    shape = tf.shape(x)
-    y = tf.reshape(x, tf.concat([[shape[0] * shape[1]], shape[2:]], 0))
-    y.set_shape([None, *x.shape[2:]])
-    return y
+    return slices(x)
 
 
 def restored(y, spatial: int, like, depth: "int | None" = None):
@@ -88,18 +86,14 @@ def restored(y, spatial: int, like, depth: "int | None" = None):
     """
     if spatial == 2:
         return y
-    z = tf.squeeze(y, 2 if y.shape.rank == 5 else 1) if spatial == 1 else _volumes(y, like, depth)
+    if spatial == 1:
+        z = tf.squeeze(y, 2 if y.shape.rank == 5 else 1)
+    else:
+        static = like.shape[1] if depth is None else depth
+        z = volumes(y, tf.shape(like)[1] if static is None else static)
+        z.set_shape([like.shape[0], static, *y.shape[1:]])
     note_images(z, y, lambda y: restored(y, spatial, like, depth))
     return z
-
-
-def _volumes(slices, like, depth):
-    depth = like.shape[1] if depth is None else depth
-    count = tf.shape(like)[1] if depth is None else depth
-    shape = tf.concat([[tf.shape(like)[0], count], tf.shape(slices)[1:]], 0)
-    volumes = tf.reshape(slices, shape)
-    volumes.set_shape([like.shape[0], depth, *slices.shape[1:]])
-    return volumes
 
 
 def on_images(function, x):
@@ -195,8 +189,8 @@ class BlockedLayer:
     @property
     def compute_dtype(self) -> str:
         """float32 where our kernels compute, also under a mixed policy."""
-        own = self.reads_blocked or self.writes_blocked or self.computes_itself
-        return "float32" if own and self.is_float32 else self._policy_dtype
+        ours = self.reads_blocked or self.writes_blocked or self.computes_itself
+        return "float32" if ours and self.is_float32 else self._policy_dtype
 
     # The call.
 
@@ -379,8 +373,8 @@ class BlockedLayer:
     def get_config(self):
         config = super().get_config()
         if self.blocked_channels is not None:
-            given = self.blocked_channels
-            config["blocked_channels"] = list(given) if isinstance(given, tuple) else given
+            channels = self.blocked_channels
+            config["blocked_channels"] = [*channels] if isinstance(channels, tuple) else channels
         if self.blocked_output is not None:
             config["blocked_output"] = self.blocked_output
         return config

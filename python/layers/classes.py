@@ -40,16 +40,16 @@ def registered(cls: type | None = None, *, example: str = ""):
 def _section(init, title: str) -> str:
     """The lines under "title:" in a docstring; empty without one."""
     text = inspect.cleandoc(init.__doc__ or "") + "\n"
-    found = re.search(rf"^{title}:\n((?:  .*\n)+)", text, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(rf"^{title}:\n((?:  .*\n)+)", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def derived(base: type, name: str, doc: str) -> type:
     """A registered class of that name: what `base` does, before Keras's class."""
     members = {"__module__": base.__module__, "__doc__": doc}
     bases = (base, getattr(keras.layers, name))
-    made = types.new_class(name, bases, exec_body=lambda namespace: namespace.update(members))
-    return registered(made)
+    cls = types.new_class(name, bases, exec_body=lambda namespace: namespace.update(members))
+    return registered(cls)
 
 
 def by_rank(base: type, name: str, about: str, arguments: str, results: dict[int, list]) -> list:
@@ -62,11 +62,11 @@ def by_rank(base: type, name: str, about: str, arguments: str, results: dict[int
         arguments: of the example.
         results: rank -> the shape that the example prints.
     """
-    made = []
+    classes = []
     for rank, result in results.items():
-        own, source = name.format(rank), (1, *{1: (8,), 2: (8, 8), 3: (4, 4, 4)}[rank], 20)
-        example = f"bd.layers.{own}({arguments})(tf.ones({source})).shape"
-        doc = f"keras.layers.{own}{about.format(_LAYOUTS[rank])}\n\n"
+        title, source = name.format(rank), (1, *{1: (8,), 2: (8, 8), 3: (4, 4, 4)}[rank], 20)
+        example = f"bd.layers.{title}({arguments})(tf.ones({source})).shape"
+        doc = f"keras.layers.{title}{about.format(_LAYOUTS[rank])}\n\n"
         doc += f"Example:\n  >>> {example}\n  TensorShape({result})\n"
-        made.append(derived(base, own, doc))
-    return made
+        classes.append(derived(base, title, doc))
+    return classes

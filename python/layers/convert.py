@@ -1,16 +1,54 @@
 """Turns a Keras model into the same model of layers on blocked tensors."""
 
+from dataclasses import dataclass, field
+
 import keras
 from keras import tree
 
 from .attention import weigh_by_op
 from .blocked_layer import BlockedLayer, channels_of, check_algorithm
-from .candidates import CHANGED, NORMALIZATIONS, PLAIN, STARTS, blocked_class, reason_to_keep
-from .conversion import Conversion
 from .convolution import ConvolutionLayer
-from .plan import Decision, plan
+from .plan import CHANGED, Decision, blocked_class, decide_alone, plan, reason_to_keep
 from .recurrent import Packed, packed_config
 from .reshaping import FromBlocked, ToBlocked
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What `convert` did to a model, as `model.conversion`.
+
+    Attributes:
+      replaced: name of a layer -> what it became: its class and the layouts it reads and writes.
+      kept: name of a layer -> why it stayed as it was.
+      reorders: names of the layers that were added between blocked and plain ones.
+      algorithm: of the convolutions and recurrent layers that were replaced.
+
+    Example:
+      >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Flatten(name="flat")])
+      >>> print(bd.layers.convert(model).conversion.summary())
+      0 layers replaced, 1 kept
+        flat kept: no blocked form
+    """
+
+    replaced: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
+    reorders: list[str] = field(default_factory=list)
+    algorithm: str = "auto"
+
+    def note(self, name: str, decision: Decision) -> None:
+        """Enters what becomes of the layer of that name."""
+        if decision.cls is None:
+            self.kept[name] = decision.reason
+        else:
+            self.replaced[name] = decision.text
+
+    def summary(self) -> str:
+        """One line for each layer, the replaced ones first."""
+        lines = [f"{len(self.replaced)} layers replaced, {len(self.kept)} kept"]
+        lines += [f"  {name}: {what}" for name, what in self.replaced.items()]
+        lines += [f"  {name} kept: {why}" for name, why in self.kept.items()]
+        lines += [f"  {name} added" for name in self.reorders]
+        return "\n".join(lines)
 
 
 def convert(model, *, algorithm: str = "auto"):
@@ -48,9 +86,7 @@ def convert(model, *, algorithm: str = "auto"):
     if not isinstance(model, keras.Model):
         raise TypeError(f"convert takes a keras.Model; got {type(model).__name__}")
     conversion = Conversion(algorithm=check_algorithm(algorithm))
-    if isinstance(model, keras.Sequential) and not model.built:
-        model = _clone_unbuilt(model, conversion)
-    elif _is_of_another_package(model):
+    if model.built and _is_of_another_package(model):
         _change_within(model, conversion, prefix="")
         _recompile(model)
     elif _is_graph(model):
@@ -72,8 +108,8 @@ def _is_foreign(layer) -> bool:
 
 def _is_of_another_package(model) -> bool:
     """Whether a graph is an object of another package's class, and has layers of others, too."""
-    own = type(model).__module__.startswith("keras.")
-    return _is_graph(model) and not own and any(map(_is_foreign, model.layers))
+    of_keras = type(model).__module__.startswith("keras.")
+    return _is_graph(model) and not of_keras and any(map(_is_foreign, model.layers))
 
 
 def _change_within(owner, conversion: Conversion, prefix: str) -> None:
@@ -108,15 +144,18 @@ class _Cloning:
     def __init__(self, model, conversion: Conversion):
         self.model = model
         self.conversion = conversion
-        is_sequential = isinstance(model, keras.Sequential)
-        self.decisions = plan(model._functional if is_sequential else model)
+        if model.built:
+            is_sequential = isinstance(model, keras.Sequential)
+            self.decisions = plan(model._functional if is_sequential else model)
+        else:  # its input is not known yet: each layer by itself
+            self.decisions = {id(layer): decide_alone(layer) for layer in model.layers}
         self.clones = []  # (layer, its clone)
         self.reorders = {}  # id of a KerasTensor -> what a reorder makes of it
 
     def run(self):
         calls = None if isinstance(self.model, keras.Sequential) else self.call
         clone = keras.models.clone_model(self.model, clone_function=self.clone, call_function=calls)
-        for old, new in self.clones:
+        for old, new in self.clones if self.model.built else ():
             _copy_state(old, new)
             if _is_foreign(new) and new is not old:
                 _change_within(new, self.conversion, f"{new.name}/")
@@ -127,13 +166,8 @@ class _Cloning:
         if isinstance(layer, keras.Model):
             return _converted_within(layer, layer.name, self.conversion)
         decision = self.decisions.get(id(layer), Decision(reason="not part of the graph"))
-        if decision.cls is None:
-            new = _same(layer)
-            self.conversion.kept[layer.name] = decision.reason
-        else:
-            config = _config_of(layer, decision.cls, self.conversion)
-            new = decision.cls.from_config(config | decision.arguments)
-            self.conversion.replaced[layer.name] = decision.text
+        self.conversion.note(layer.name, decision)
+        new = _same(layer) if decision.cls is None else _made(decision, layer, self.conversion)
         self.clones.append((layer, new))
         return new
 
@@ -182,28 +216,6 @@ def _copy_state(old, new) -> None:
         target.assign(source)
 
 
-def _clone_unbuilt(model, conversion: Conversion):
-    """A sequential model whose input is not known yet: each layer by itself."""
-
-    def clone(layer):
-        cls = _alone(layer, conversion, layer.name)
-        return _same(layer) if cls is None else _made(cls, layer, conversion)
-
-    return keras.models.clone_model(model, clone_function=clone)
-
-
-def _alone(layer, conversion: Conversion, name: str) -> "type | None":
-    """The class that replaces a layer between plain tensors, if that gains."""
-    reason, cls = reason_to_keep(layer), blocked_class(layer)
-    if reason is None and not issubclass(cls, (*STARTS, *PLAIN, *NORMALIZATIONS)):
-        reason = "gains only between blocked layers"
-    if reason is None:
-        conversion.replaced[name] = Decision(cls, (None,)).text
-        return cls
-    conversion.kept[name] = reason
-    return None
-
-
 def _replace_owned(owner, conversion: Conversion, prefix: str) -> None:
     """Replaces the layers that `owner` holds in attributes, lists, tuples and dicts."""
     for attribute, value in list(vars(owner).items()):
@@ -240,26 +252,23 @@ def _replaced(value, conversion: Conversion, prefix: str):
     if isinstance(value, keras.Model) and (_is_graph(value)):
         return _converted_within(value, name, conversion)
     if type(value).__module__.startswith("keras."):
-        cls = _alone(value, conversion, name)
-        return value if cls is None else _rebuilt(cls, value, conversion)
+        decision = decide_alone(value)
+        conversion.note(name, decision)
+        return value if decision.cls is None else _rebuilt(decision, value, conversion)
     _replace_owned(value, conversion, f"{name}/")
     return value
 
 
-def _config_of(layer, cls: type, conversion: Conversion) -> dict:
-    """What `cls` is made from to take the place of `layer`."""
+def _made(decision: Decision, layer, conversion: Conversion):
+    """What takes the place of `layer`, without its variables."""
     config = packed_config(layer, conversion.algorithm)
-    if conversion.algorithm != "auto" and issubclass(cls, (ConvolutionLayer, Packed)):
+    if conversion.algorithm != "auto" and issubclass(decision.cls, (ConvolutionLayer, Packed)):
         config["algorithm"] = conversion.algorithm
-    return config
+    return decision.cls.from_config(config | decision.arguments)
 
 
-def _made(cls: type, layer, conversion: Conversion):
-    return cls.from_config(_config_of(layer, cls, conversion))
-
-
-def _rebuilt(cls: type, layer, conversion: Conversion):
-    new = _made(cls, layer, conversion)
+def _rebuilt(decision: Decision, layer, conversion: Conversion):
+    new = _made(decision, layer, conversion)
     if layer.built:
         new.build_from_config(layer.get_build_config())
         _copy_state(layer, new)

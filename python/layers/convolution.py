@@ -237,10 +237,9 @@ class _ConvTranspose(ConvolutionLayer):
 
     def _crops(self) -> list:
         """[before, after] of each axis: pixels that source pixels reach beyond the result."""
-        given = self.output_padding
-        given = [None] * self.rank if given is None else given
+        extras = self.output_padding or [None] * self.rank
         crops = []
-        for k, s, extra in zip(self.kernel_size, self.strides, given, strict=True):
+        for k, s, extra in zip(self.kernel_size, self.strides, extras, strict=True):
             if self.padding == "same":
                 total = k - s if extra is None else 2 * (k // 2) - extra
                 before = max(total, 0) // 2

@@ -43,7 +43,7 @@ def note_images(tensor, images, restore) -> None:
 
 
 @dataclass(frozen=True)
-class Made:
+class Producer:
     """An op of ours whose result nobody has read yet and one layer will.
 
     Attributes:
@@ -58,7 +58,7 @@ class Made:
     restore: Callable = lambda y: y
 
     @classmethod
-    def of(cls, x, through: tuple = ()) -> "Made | None":
+    def of(cls, x, through: tuple = ()) -> "Producer | None":
         """What made x, if it may be written anew.
 
         Args:
@@ -101,10 +101,10 @@ def extended(x, chain: PostOps):
 
     Of lines and volumes the operands of the chain are not for single pixels.
     """
-    made = Made.of(x)
-    if made is None or len(made.chain) + len(chain) > MAX_STEPS:
+    producer = Producer.of(x)
+    if producer is None or len(producer.chain) + len(chain) > MAX_STEPS:
         return None
-    return made.again(**{f"{made.prefix}post_ops": made.chain + chain})
+    return producer.again(**{f"{producer.prefix}post_ops": producer.chain + chain})
 
 
 def normalised(x, rows: dict, epsilon: float):
@@ -114,26 +114,28 @@ def normalised(x, rows: dict, epsilon: float):
     Args:
       rows: gamma, beta, mean and variance, [channels].
     """
-    made = Made.of(x)
-    if made is None or made.function not in _WEIGHTS:
+    producer = Producer.of(x)
+    if producer is None or producer.function not in _WEIGHTS:
         return None
-    entries, args = made.chain.entries, made.arguments[f"{made.prefix}args"]
+    entries, args = producer.chain.entries, producer.arguments[f"{producer.prefix}args"]
     if [str(entry) for entry in entries] not in ([], ["binary(add,channel,#0)"]):
         return None
-    name, inner_axis = _WEIGHTS[made.function]
-    channels, weights = rows["mean"].shape[0], made.arguments[name]
+    name, inner_axis = _WEIGHTS[producer.function]
+    channels, weights = rows["mean"].shape[0], producer.arguments[name]
     inner = 1 if inner_axis is None else weights.shape[inner_axis]
     bias = args[0] if entries else tf.zeros([channels])
     folded, shift = library().blockdnn_fold_batch_norm(
         weights, bias, **rows, channels=channels, inner=inner, epsilon=epsilon
     )
     chain = {"post_ops": PostOps().binary("add", shift, "channel"), "args": []}
-    return made.again(**{name: folded}, **{made.prefix + key: v for key, v in chain.items()})
+    return producer.again(
+        **{name: folded}, **{producer.prefix + key: v for key, v in chain.items()}
+    )
 
 
 def can_extend(x) -> bool:
     """Whether `extended` applies to x."""
-    return Made.of(x) is not None
+    return Producer.of(x) is not None
 
 
 def without_pad(x, window: dict) -> tuple:
@@ -147,8 +149,8 @@ def without_pad(x, window: dict) -> tuple:
     around = _zeros_around(x)
     if around is None or window["padding"] == "SAME":  # which depends on the size with zeros
         return x, window
-    own = [[0, 0], [0, 0]] if window["padding"] == "VALID" else window["padding"]
-    both = [[a + b for a, b in zip(*axis, strict=True)] for axis in zip(own, around, strict=True)]
+    inner = [[0, 0], [0, 0]] if window["padding"] == "VALID" else window["padding"]
+    both = [[a + b for a, b in zip(*axis, strict=True)] for axis in zip(inner, around, strict=True)]
     return x.op.inputs[0], window | {"padding": both}
 
 
@@ -190,48 +192,49 @@ def behind_1x1(x, weights, chain: PostOps, window: dict):
     between = () if source is x else (x.op,)
     if between and (x.consumers() or not getattr(x, _SOLE_READER, False)):
         return None
-    made = Made.of(source, between)
-    if made is None or made.function is not conv or not _is_pointwise(made):
+    producer = Producer.of(source, between)
+    if producer is None or producer.function is not conv or not _is_pointwise(producer):
         return None
     return conv_depthwise(
-        made.arguments["src"],
-        made.arguments["weights"],
+        producer.arguments["src"],
+        producer.arguments["weights"],
         weights,
-        weights_shape=made.arguments["weights_shape"],
-        post_ops=made.chain,
-        args=made.arguments["args"],
+        weights_shape=producer.arguments["weights_shape"],
+        post_ops=producer.chain,
+        args=producer.arguments["args"],
         depthwise_post_ops=chain,
-        algorithm=made.arguments["algorithm"],
+        algorithm=producer.arguments["algorithm"],
         **window,
     )
 
 
-def _is_pointwise(made: Made) -> bool:
+def _is_pointwise(producer: Producer) -> bool:
     """Whether it is a dense 1x1 convolution of every pixel in blocks, whose chain reads no
     tensors."""
-    given, padding = made.arguments, made.arguments["padding"]
-    one = given["weights_shape"][:2] == given["strides"] == [1, 1] and given["groups"] == 1
-    one = one and given["src"].dtype == tf.float32
-    blocked = given["src_layout"] == given["dst_layout"] == NCHW16C
-    operands = {e.shape if e.kind == "binary" else e.kind for e in made.chain.entries}
+    args = producer.arguments
+    pointwise = args["weights_shape"][:2] == args["strides"] == [1, 1] and args["groups"] == 1
+    blocked = args["src_layout"] == args["dst_layout"] == NCHW16C
+    is_float = args["src"].dtype == tf.float32
+    unpadded = args["padding"] in ("SAME", "VALID", [[0, 0], [0, 0]])
+    operands = {e.shape if e.kind == "binary" else e.kind for e in producer.chain.entries}
     plain = operands <= {"channel", "scalar", "eltwise"}
-    return one and blocked and plain and padding in ("SAME", "VALID", [[0, 0], [0, 0]])
+    return pointwise and blocked and is_float and plain and unpadded
 
 
 def pooled(x):
     """The maxima of the 2x2 pixels of x from the convolution that made x; None where it does not
     store them: the library knows which algorithm will run."""
-    made = Made.of(x)
-    if made is None or made.function is not conv:
+    producer = Producer.of(x)
+    if producer is None or producer.function is not conv:
         return None
-    shapes = [[1, *t.shape[1:]] if t.shape[0] is None else t.shape for t in made.op.inputs]
+    shapes = [[1, *t.shape[1:]] if t.shape[0] is None else t.shape for t in producer.op.inputs]
     if not all(tf.TensorShape(shape).is_fully_defined() for shape in shapes):
         return None
     threads = pool_threads()
-    if not plan_node(made.op, shapes, threads).algorithm.startswith("winograd"):
+    if not plan_node(producer.op, shapes, threads).algorithm.startswith("winograd"):
         return None
     try:
-        y = made.again(pool=[2, 2])
+        y = producer.again(pool=[2, 2])
         plan_node(y.op, shapes, threads)
     except ValueError:  # the library says which tiles and chains it pools
         return None

@@ -1,10 +1,84 @@
-"""Decides, for a functional or sequential model, which tensors are blocked."""
+"""Decides which layers of a Keras model become ours, and which of its tensors are blocked."""
 
 from dataclasses import dataclass
 
 import keras
 
-from .candidates import NORMALIZATIONS, PLAIN, STARTS, blocked_class, reason_to_keep
+from . import (
+    activation,
+    attention,
+    convolution,
+    dense,
+    merging,
+    normalization,
+    pooling,
+    recurrent,
+    reshaping,
+)
+from .blocked_layer import BlockedLayer
+
+# Convolutions start a blocked region, and reorder by themselves if they read or write plain. All
+# others continue one: alone, a reorder would cost more than they gain.
+STARTS = (convolution.ConvolutionLayer,)
+# These compute plain tensors, too.
+NORMALIZATIONS = (normalization.LayerNormalization, normalization.RMSNormalization)
+# These compute on plain tensors only.
+ATTENTIONS = (attention.MultiHeadAttention, attention.GroupedQueryAttention)
+PLAIN = (*ATTENTIONS, dense.Dense, recurrent.Packed, keras.layers.Bidirectional)
+
+# A layer of Keras's becomes one of these as it is, with its variables.
+CHANGED = (*ATTENTIONS, *NORMALIZATIONS, dense.Dense)
+
+_MODULES = (activation, attention, convolution, dense, merging, normalization, pooling, reshaping)
+# Ours have the names of Keras's.
+_BLOCKED = {
+    getattr(keras.layers, name): ours
+    for module in _MODULES
+    for name, ours in vars(module).items()
+    if getattr(ours, "__module__", None) == module.__name__ and hasattr(keras.layers, name)
+}
+
+
+def blocked_class(layer) -> "type | None":
+    """The class of bd.layers that stands for exactly the class of `layer`, if there is one."""
+    return _BLOCKED.get(type(layer)) or recurrent.packed_class(layer)
+
+
+def reason_to_keep(layer) -> "str | None":
+    """Why a layer cannot be blocked, or None if it can."""
+    if isinstance(layer, (BlockedLayer, *ATTENTIONS)):
+        return "a layer of tf_blockdnn already"
+    reason = recurrent.reason_to_keep(layer)
+    if reason is not None:
+        return reason
+    cls = blocked_class(layer)
+    if cls is None:
+        return "no blocked form"
+    if getattr(layer, "data_format", "channels_last") != "channels_last":
+        return f"data_format {layer.data_format}"
+    policy = layer.dtype_policy
+    if policy.variable_dtype != "float32":
+        return f"dtype {policy.name}: kernels compute in float32"
+    if getattr(layer, "lora_enabled", False) or policy.quantization_mode:
+        return "LoRA or quantized weights"
+    # Of the input that it was built for; 0 if it was not.
+    rank = len((getattr(layer, "_build_shapes_dict", None) or {}).get("input_shape") or ())
+    if isinstance(layer, keras.layers.BatchNormalization):
+        if layer.renorm or layer.synchronized:
+            return "renormalised or synchronized moments"
+        if layer.axis not in (-1, rank - 1):
+            return f"axis {layer.axis} is not the channels"
+    is_volume = isinstance(layer, (keras.layers.Conv3D, keras.layers.Conv3DTranspose))
+    if is_volume and not cls.has_kernel(layer):
+        return "no kernel for groups or dilations of volumes"
+    if issubclass(cls, NORMALIZATIONS) and not normalization.is_over_channels(layer, rank):
+        return "a normalisation over other axes, or without a mean"
+    if isinstance(layer, keras.layers.Concatenate) and layer.axis == 0:
+        return "concatenated along the batch"
+    chain = getattr(cls, "chain", None)
+    if chain is not None and chain(layer) is None:
+        return "no post-op for this activation"
+    return None
 
 
 @dataclass
@@ -36,6 +110,14 @@ class Decision:
     def text(self) -> str:
         layout = {True: "blocked", False: "plain"}
         return f"{self.cls.__name__}, {layout[any(self.reads)]} to {layout[self.writes]}"
+
+
+def decide_alone(layer) -> Decision:
+    """Of a layer between plain tensors."""
+    reason, cls = reason_to_keep(layer), blocked_class(layer)
+    if reason is None and not issubclass(cls, (*STARTS, *PLAIN, *NORMALIZATIONS)):
+        reason = "gains only between blocked layers"
+    return Decision(cls, (None,)) if reason is None else Decision(reason=reason)
 
 
 def plan(model) -> dict:

@@ -46,17 +46,17 @@ def function_of(record: type[Record], passes: str = "") -> Callable:
 
     def decorate(prepare: Callable) -> Callable:
         known, usual = attribute_types(record.op), defaults(record.op)
-        own = inspect.signature(prepare).parameters
+        declared = inspect.signature(prepare).parameters
         passed = {name: _parameter(name, known, usual) for name in passes.split()}
         passed["name"] = _parameter("name", known, usual)
-        parameters = dict(own) | passed
-        positional = [p.name for p in own.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        parameters = dict(declared) | passed
+        positional = [p.name for p in declared.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         required = [p.name for p in passed.values() if p.default is p.empty]
         record.optional = frozenset(p.name for p in parameters.values() if p.default is None)
         # What users need not pass, and the op does not default to.
         fixed = {
             name: p.default
-            for name, p in own.items()
+            for name, p in declared.items()
             if name in known and p.default not in (p.empty, None, usual.get(name))
         }
         lists = [a for a in definition(record.op).input_arg if a.number_attr or a.type_list_attr]
@@ -74,8 +74,8 @@ def function_of(record: type[Record], passes: str = "") -> Callable:
             if takes_into:
                 into = arguments.get("into")
                 inputs = (*inputs, [] if into is None else [tf.convert_to_tensor(into)])
-            given = {name: value for name, value in arguments.items() if name in known}
-            attributes = fixed | given | call.attributes
+            values = {name: value for name, value in arguments.items() if name in known}
+            attributes = fixed | values | call.attributes
             result = record.run(*inputs, name=arguments.get("name"), **attributes)
             return result if call.then is None else call.then(result)
 

@@ -75,8 +75,8 @@ class PostOps:
           InvalidArgument: unknown algorithm, a parameter that is missing, not taken or
             not finite in float32, or a full chain.
         """
-        given = [("alpha", alpha), ("beta", beta), ("scale", None if scale == 1 else scale)]
-        words = [str(alg), *(f"{key}={value}" for key, value in given if value is not None)]
+        pairs = [("alpha", alpha), ("beta", beta), ("scale", None if scale == 1 else scale)]
+        words = [str(alg), *(f"{key}={value}" for key, value in pairs if value is not None)]
         return self._append(
             f"eltwise({','.join(words)})", lambda: eltwise_entry(alg, alpha, beta, scale)
         )

@@ -67,8 +67,8 @@ class TensorDesc:
     def layouts() -> tuple[str, ...]:
         """The names of all layouts."""
         names, name = [], c_library().BlockdnnLayoutName
-        while (found := name(len(names))) is not None:
-            names.append(found.decode())
+        while (layout := name(len(names))) is not None:
+            names.append(layout.decode())
         return tuple(names)
 
     @property
@@ -163,10 +163,10 @@ class TensorDesc:
         Returns:
           int64 of shape `dims`, or `padded_dims`: the offset of each element.
         """
-        found = np.empty(self.padded_dims if padded else self.dims, np.int64)
-        pointer = found.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+        offsets = np.empty(self.padded_dims if padded else self.dims, np.int64)
+        pointer = offsets.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
         c_library().BlockdnnOffsets(ctypes.byref(self._c), padded, pointer)
-        return found
+        return offsets
 
     def submemory(self, dims, offsets) -> "TensorDesc":
         """Describes the part of `dims` elements that starts at the element `offsets`.
@@ -244,9 +244,9 @@ def _integers(name: str, values) -> tuple[int, ...]:
     if not isinstance(values, (Sequence, np.ndarray, tf.TensorShape)) or isinstance(values, str):
         raise ValueError(f"{name} must be a list of integers; got {values!r}")
     try:
-        found = tuple(operator.index(value) for value in values)
+        numbers = tuple(operator.index(value) for value in values)
     except TypeError:
         raise ValueError(f"{name} must be integers; got {list(values)!r}") from None
-    if any(not -(2**63) <= value < 2**63 for value in found):
-        raise ValueError(f"{name} must fit into 64 bits; got {list(found)}")
-    return found
+    if any(not -(2**63) <= value < 2**63 for value in numbers):
+        raise ValueError(f"{name} must fit into 64 bits; got {list(numbers)}")
+    return numbers

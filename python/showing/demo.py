@@ -101,15 +101,15 @@ def run_demo(
     functions = [
         metagraph.load(path).signatures["serving_default"] for path in (model, optimised_model)
     ]
-    found = []
+    results = []
     for number, (name, photograph) in enumerate(photographs):
         count = min(runs, 3) if number else runs
         step(f"finding edges in {name}, {count} runs of each in turn")
-        found.append(_find(name, photograph, functions, count))
+        results.append(_find(name, photograph, functions, count))
     step("writing the page")
     page = folder / "demo.html"
-    page.write_text(demo_page.page(found))
-    return DemoResult(model, optimised_model, page, tuple(found))
+    page.write_text(demo_page.page(results))
+    return DemoResult(model, optimised_model, page, tuple(results))
 
 
 def _find(name: str, photograph: np.ndarray, functions, runs: int) -> Picture:
@@ -143,7 +143,7 @@ def _photographs(place) -> list[tuple[str, np.ndarray]]:
     )
     if not files:
         raise UserError(f"{place}: no pictures there ({', '.join(_KINDS)})")
-    found = []
+    pictures = []
     for file in files[:_MOST_PICTURES]:
         try:
             with Image.open(file) as opened:
@@ -153,8 +153,8 @@ def _photographs(place) -> list[tuple[str, np.ndarray]]:
         except OSError as error:
             raise UserError(f"{file}: {error.strerror or error}") from error
         picture.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
-        found.append((file.name, np.asarray(picture)))
-    return found
+        pictures.append((file.name, np.asarray(picture)))
+    return pictures
 
 
 def _network_input(photograph: np.ndarray) -> np.ndarray:

@@ -53,10 +53,10 @@ def write_page(path: pathlib.Path, title: str, originals: Mapping, functions: Ma
         report: the SavedModelReport.
     """
     parts = []
-    for same, one in distinct(report):
-        after = rows_after(functions[same[0]], one)
-        before = rows_before(originals[same[0]], one, after)
-        parts.append(section(", ".join(same), one, before, after))
+    for names, part in distinct(report):
+        after = rows_after(functions[names[0]], part)
+        before = rows_before(originals[names[0]], part, after)
+        parts.append(section(", ".join(names), part, before, after))
     path.write_text(_PAGE.format(title=html.escape(title), style=_STYLE, body="\n".join(parts)))
 
 
@@ -198,13 +198,13 @@ def section(name: str, report, before: list[Row], after: list[Row]) -> str:
 
 def _losses(report) -> str:
     """A bar a layer, in the order in which they run, and one an output: its signal to noise."""
-    found = report.precision
-    layers = [layer for layer in found.layers if layer.snr is not None] if found else []
+    precision = report.precision
+    layers = [layer for layer in precision.layers if layer.snr is not None] if precision else []
     if not layers:
         return ""
     cut = common_prefix(report)
     rows = [(brief(layer.node, cut), layer.dtype, layer.snr) for layer in layers]
-    rows += [(output.name, "output", output.snr) for output in found.outputs]
+    rows += [(output.name, "output", output.snr) for output in precision.outputs]
     finite = [snr for _, _, snr in rows if math.isfinite(snr)]
     scale = _BAR / max(1.0, *finite)
     bars = []

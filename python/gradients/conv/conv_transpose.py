@@ -59,9 +59,9 @@ def _both(called, dz) -> list:
 def _forward(src, filters, strides, crops, layout: str, inside: bool, algorithm: str):
     """The transposed convolution by itself; crops beyond the filter's reach cut its result."""
     top, bottom, left, right = crops
-    own = [[top, bottom], [left, right]] if inside else [[0, min(bottom, 0)], [0, min(right, 0)]]
+    within = [[top, bottom], [left, right]] if inside else [[0, min(bottom, 0)], [0, min(right, 0)]]
     z = conv_transpose(
-        src, filters, strides=strides, crops=own, dst_layout=layout, algorithm=algorithm
+        src, filters, strides=strides, crops=within, dst_layout=layout, algorithm=algorithm
     )
     if inside:
         return z

@@ -12,6 +12,7 @@ import tensorflow as tf
 from ...layout import NCHW16C, NHWC
 from ...ops.conv.conv_volume import conv_volume
 from ...ops.movement.reorder import reorder
+from ..blocked import slices, volumes
 from ..chain import Chain, by_src_and_weights, through_chain
 from ..node import gradient_of, vjp
 from .conv_weights import backward_weights
@@ -42,8 +43,8 @@ def _by_tensorflow(called, src, filters):
     x = src
     if src_layout == NCHW16C:
         x = reorder(x, NCHW16C, NHWC, channels=shape[3])
-    y = _slices(
-        tf.nn.conv3d(_volumes(x, called.depth), filters, [1, *called.strides, 1], called.padding)
+    y = slices(
+        tf.nn.conv3d(volumes(x, called.depth), filters, [1, *called.strides, 1], called.padding)
     )
     return reorder(y, NHWC, NCHW16C) if dst_layout == NCHW16C else y
 
@@ -52,21 +53,6 @@ def _out_depth(called) -> int:
     kernel, stride = called.weights_shape[0], called.strides[0]
     reach = 0 if called.padding == "SAME" else kernel - 1
     return -(-(called.depth - reach) // stride)
-
-
-def _volumes(slices, depth: int):
-    """[volumes, depth, ..] of slices."""
-    shape = tf.shape(slices)
-    y = tf.reshape(slices, tf.concat([[-1, depth], shape[1:]], 0))
-    y.set_shape([None, depth, *slices.shape[1:]])
-    return y
-
-
-def _slices(volumes):
-    shape = tf.shape(volumes)
-    y = tf.reshape(volumes, tf.concat([[-1], shape[2:]], 0))
-    y.set_shape([None, *volumes.shape[2:]])
-    return y
 
 
 def _of_src(called, src, weights, dz):
@@ -83,7 +69,7 @@ def _of_src(called, src, weights, dz):
         plane = [[k - 1, k - 1] for k in kernel[1:]]
         plane = [*plane, [0, 0]] if dst_layout == NHWC else [[0, 0], *plane, [0, 0]]
         around = [[0, 0], [kernel[0] - 1] * 2, *plane]
-        dz = _slices(tf.pad(_volumes(dz, depth), around))
+        dz = slices(tf.pad(volumes(dz, depth), around))
         depth += 2 * (kernel[0] - 1)
     return conv_volume(
         dz,
@@ -112,7 +98,7 @@ def _of_weights(called, src, dz):
     before = 0
     if geometry.padding == "SAME":
         before = max((outs - 1) * stride + shape[0] - depth, 0) // 2
-    x, y = _volumes(src, depth), _volumes(dz, outs)
+    x, y = volumes(src, depth), volumes(dz, outs)
     taps = []
     for tap in range(shape[0]):
         shift = tap - before  # tap reads slice stride * z + shift
@@ -123,5 +109,5 @@ def _of_weights(called, src, dz):
             continue
         begin = stride * first + shift
         read = x[:, begin : stride * last + shift + 1 : stride]
-        taps.append(backward_weights(geometry, _slices(read), _slices(y[:, first : last + 1])))
+        taps.append(backward_weights(geometry, slices(read), slices(y[:, first : last + 1])))
     return tf.stack(taps)

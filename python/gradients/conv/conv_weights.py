@@ -48,9 +48,9 @@ def backward_weights(geometry: ConvGeometry, src, dz):
         return _depthwise(geometry, src, dz)
     groups = geometry.groups
     shape = (*geometry.weights_shape[:3], geometry.out_channels // groups)
-    one = replace(geometry, weights_shape=shape, groups=1, src_layout=NHWC, dst_layout=NHWC)
+    single = replace(geometry, weights_shape=shape, groups=1, src_layout=NHWC, dst_layout=NHWC)
     pairs = zip(tf.split(src, groups, 3), tf.split(dz, groups, 3), strict=True)
-    return tf.concat([backward_weights(one, *pair) for pair in pairs], 3)
+    return tf.concat([backward_weights(single, *pair) for pair in pairs], 3)
 
 
 def _has_kernel(geometry: ConvGeometry) -> bool:

@@ -116,8 +116,8 @@ def reorder(
         attrs |= _memory_attrs("src", src_desc) | _memory_attrs("dst", dst_desc)
     if into is None and beta != 0:
         raise ValueError(f"beta = {beta} is the factor of into, which is not given")
-    if into is not None and (given := tf.convert_to_tensor(into).dtype) != dst_dtype:
-        raise ValueError(f"into is {given.name}, but the result {dst_dtype.name}")
+    if into is not None and (placed := tf.convert_to_tensor(into).dtype) != dst_dtype:
+        raise ValueError(f"into is {placed.name}, but the result {dst_dtype.name}")
     return OpCall((x,), attrs | _scale_attrs(scales) | {"dst_type": dst_dtype})
 
 

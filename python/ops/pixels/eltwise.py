@@ -50,9 +50,9 @@ class FakeQuantize(InPlace, op="FakeQuantWithMinMaxVars", title="fake quantizati
         return INT32 if role == "num_bits" else FLOAT32
 
     def node(self, planned: Node, bundle: Bundle, scratchpad_mode: str) -> Node:
-        made = Node(planned.name, self.proto.op, planned.inputs, planned.controls, self.proto)
-        made.payload = self
-        return made
+        node = Node(planned.name, self.proto.op, planned.inputs, planned.controls, self.proto)
+        node.payload = self
+        return node
 
     def _kind(self) -> str:
         scale, zero_point = self.quantization

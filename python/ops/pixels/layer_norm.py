@@ -36,9 +36,9 @@ class LayerNorm(InPlace, title="layer normalisation"):
         return f"{self.channels} channels {self.layout}{mean}"
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
-        attributes, given = super().write(inputs, bundle)
+        attributes, tensors = super().write(inputs, bundle)
         attributes["offsets"] = [bundle.add_array(self.gamma), bundle.add_array(self.beta)]
-        return attributes, given + [bundle.tensor] * 2
+        return attributes, tensors + [bundle.tensor] * 2
 
 
 @function_of(LayerNorm, "centered")

@@ -32,7 +32,7 @@ class SqueezeExcite(Record, title="squeeze-excite"):
         return "; ".join([f"{widths}{times}, writes {self.dst_layout}", *chains])
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
-        attributes, given = super().write(inputs, bundle)
+        attributes, tensors = super().write(inputs, bundle)
         reduce, expand = (";".join(step.text() for step in conv.steps) for conv in self.products)
         attributes |= {
             "squeezed": self.reduce.channels,
@@ -40,7 +40,7 @@ class SqueezeExcite(Record, title="squeeze-excite"):
             "expand_post_ops": expand,
             "offsets": [at for conv in self.products for at in _product(conv, bundle)],
         }
-        return attributes, given + [bundle.tensor] * 4
+        return attributes, tensors + [bundle.tensor] * 4
 
 
 def _product(conv: Conv, bundle: Bundle) -> tuple[int, int]:

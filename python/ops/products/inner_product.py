@@ -78,8 +78,8 @@ class InnerProduct(Record, title="inner product"):
         if self.weight_scales is not None:
             offsets["scales_offset"] = bundle.add_array(self.weight_scales)
             scales = [bundle.tensor]
-        attributes, given = super().write(inputs, bundle)
-        return attributes | offsets, [*given, scales]
+        attributes, tensors = super().write(inputs, bundle)
+        return attributes | offsets, [*tensors, scales]
 
 
 @function_of(InnerProduct, "constant_weights algorithm scales_offset quantize_rows scratchpad_mode")

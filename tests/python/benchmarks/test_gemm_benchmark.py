@@ -1,17 +1,13 @@
 """benchmarks/gemm.py: the rows of its table, and that libraries compute the same."""
 
-import pathlib
 import sys
 
 import numpy as np
 import pytest
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
-
 
 @pytest.fixture
-def gemm(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+def gemm():
     import gemm
 
     return gemm

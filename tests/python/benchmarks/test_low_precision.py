@@ -1,16 +1,7 @@
 """What is printed of the accuracy of low precision: ours and peers' rows are made alike."""
 
-import pathlib
-
 import numpy as np
 import pytest
-
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def modules(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
 def test_peers_are_an_option(capsys):

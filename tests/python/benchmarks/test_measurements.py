@@ -1,16 +1,12 @@
 """The page of measurements, its picture and the README say what docs/measurements/*.json say."""
 
 import json
-import pathlib
 
 import pytest
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
-
 
 @pytest.fixture
-def measurements(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+def measurements():
     import measurements
 
     return measurements

@@ -3,20 +3,12 @@
 import importlib
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from rich.console import Console
-
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def modules(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
 @pytest.fixture
@@ -88,7 +80,7 @@ def test_failures_are_shown():
     assert line.endswith(r"no wheel \[x]") and "ResNet-50, batch 1, threads 2, LiteRT" in line
 
 
-def test_every_row_can_be_set_up():
+def test_every_row_can_be_set_up(benchmarks):
     from formats import FORMATS, SAVED_MODEL
     from models import ZOO
     from peers.networks import PEERS
@@ -99,10 +91,10 @@ def test_every_row_can_be_set_up():
     for builder in {network.builder for network in ZOO.values()} - {"transformers"}:
         assert callable(importlib.import_module(f"models.{builder}").save)
     for row in FORMATS.values():
-        assert (BENCHMARKS / "formats" / f"{row.writer}.py").exists()
+        assert (benchmarks / "formats" / f"{row.writer}.py").exists()
         assert row.source in {*FORMATS, SAVED_MODEL}
     for row in [*PEERS.values(), *FORMATS.values()]:
-        assert row.venv is None or (BENCHMARKS / f"requirements-{row.venv}.txt").exists()
+        assert row.venv is None or (benchmarks / f"requirements-{row.venv}.txt").exists()
 
 
 def test_files_are_made_once_and_again_when_their_source_is_newer(prepare, tmp_path):
@@ -151,18 +143,18 @@ def test_pictures_differ_from_each_other_in_the_mean():
     assert np.abs(one - other).max() > 5
 
 
-def test_a_worker_says_why_it_ended(tmp_path):
+def test_a_worker_says_why_it_ended(benchmarks, tmp_path):
     from measuring.workers import Workers
     from peers.networks import PEERS
 
     image = np.zeros([1, 2, 2, 3], np.float32)
-    with Workers(BENCHMARKS, "peers.networks", {"image": image}, threads=1) as workers:
+    with Workers(benchmarks, "peers.networks", {"image": image}, threads=1) as workers:
         assert not workers.start("tensorflow", PEERS["tensorflow"], tmp_path / "none")
         assert "SavedModel file does not exist" in workers.problems["tensorflow"]
 
 
-def test_the_reference_always_runs_and_everything_is_written(tmp_path):
-    command = [sys.executable, BENCHMARKS / "run_models.py", "--models", "mobilenetv2"]
+def test_the_reference_always_runs_and_everything_is_written(benchmarks, tmp_path):
+    command = [sys.executable, benchmarks / "run_models.py", "--models", "mobilenetv2"]
     command += ["--peers", "tf_blockdnn", "--batch", "1", "--threads", "1", "--runs", "1"]
     subprocess.run([*command, "--output", tmp_path / "m.json"], check=True, capture_output=True)
     document = json.loads((tmp_path / "m.json").read_text())

@@ -1,11 +1,8 @@
 """The shape files of the layer benchmark, and the script that writes them."""
 
-import pathlib
-
 import keras
 import pytest
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
 COUNTS = {
     "resnet50": 53,
     "vgg16": 13,
@@ -26,15 +23,14 @@ GIGA_MULTIPLY_ADDS = {
 
 
 @pytest.fixture
-def make_shapes(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+def make_shapes():
     import make_shapes
 
     return make_shapes
 
 
-def rows(name):
-    lines = (BENCHMARKS / "shapes" / f"{name}.txt").read_text().splitlines()
+def rows(benchmarks, name):
+    lines = (benchmarks / "shapes" / f"{name}.txt").read_text().splitlines()
     header = lines[1].removeprefix("# ").split()
     return [
         {"name": name} | dict(zip(header[1:], map(int, cells), strict=True))
@@ -43,8 +39,8 @@ def rows(name):
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_files_hold_every_convolution(name):
-    table = rows(name)
+def test_files_hold_every_convolution(benchmarks, name):
+    table = rows(benchmarks, name)
     assert sum(row["count"] for row in table) == COUNTS[name]
     multiply_adds = 0
     for row in table:
@@ -55,8 +51,8 @@ def test_files_hold_every_convolution(name):
     assert multiply_adds / 1e9 == pytest.approx(GIGA_MULTIPLY_ADDS[name], rel=0.03)
 
 
-def test_the_script_writes_the_stored_file(make_shapes):
-    stored = BENCHMARKS / "shapes" / "mobilenetv2.txt"
+def test_the_script_writes_the_stored_file(benchmarks, make_shapes):
+    stored = benchmarks / "shapes" / "mobilenetv2.txt"
     assert make_shapes.table("MobileNetV2") == stored.read_text()
 
 

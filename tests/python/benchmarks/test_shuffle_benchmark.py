@@ -1,31 +1,20 @@
 """The shuffle benchmark: what it measures is right, and what it says about it."""
 
-import pathlib
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from rich.console import Console
-
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def modules(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
 @pytest.mark.parametrize(
     "peer,layouts",
     [("tf_blockdnn", ["NHWC", "NCHW", "nChw16c", "nChw8c"]), ("tensorflow", ["NHWC", "NCHW"])],
 )
-def test_every_case_is_checked_and_timed(peer, layouts):
+def test_every_case_is_checked_and_timed(benchmarks, peer, layouts):
     from measuring.workers import Workers
     from peers.shuffle import PEERS
 
     image = np.arange(1 * 2 * 3 * 12, dtype=np.float32).reshape(1, 2, 3, 12)
-    with Workers(BENCHMARKS, "peers.shuffle", {"image": image}, threads=1, burst=3) as workers:
+    with Workers(benchmarks, "peers.shuffle", {"image": image}, threads=1, burst=3) as workers:
         workers.start(peer, PEERS[peer], "3,4")
         worker = workers.running[peer]
         kinds = ("call", "session", "chain")
@@ -66,10 +55,3 @@ def test_table():
     assert cells["call"] == ["50.0 (51.0)", "40.0 (41.0)", "", "1.24"]
     assert cells["session"] == ["38.0 (39.0)", "40.0 (41.0)", "", "0.95"]
     assert cells["chain"] == ["30.0 (30.0)", "", "", ""]
-
-
-def test_bad_groups():
-    command = [sys.executable, BENCHMARKS / "run_shuffle.py", "--groups", "7"]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 2
-    assert "each of --groups must divide C" in result.stderr

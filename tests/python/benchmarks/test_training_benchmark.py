@@ -1,20 +1,10 @@
 """The training benchmark: its cases on a small network, what it drops, its table."""
 
-import pathlib
-
 import keras
 import numpy as np
-import pytest
 from rich.console import Console
 
 import tf_blockdnn as bd
-
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def modules(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
 def small():

@@ -1,16 +1,12 @@
 """docs/zoo.md says what docs/zoo.json holds, and the networks in it are those of the zoo."""
 
 import json
-import pathlib
 
 import pytest
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
-
 
 @pytest.fixture
-def zoo(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+def zoo():
     import zoo
 
     return zoo

@@ -38,6 +38,23 @@ def step(model, inputs, training):
     return y, tape.gradient(loss, [*inputs, *variables]), model.get_weights()
 
 
+def with_gradients(layer, inputs, **options) -> list:
+    """[result, gradients of a sum of its sines by inputs and weights]."""
+    inputs = [tf.convert_to_tensor(x) for x in inputs]
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        y = layer(*inputs, **options)
+        loss = tf.reduce_sum(tf.sin(tf.cast(y, tf.float32)))
+    return [y, *tape.gradient(loss, [*inputs, *layer.trainable_weights])]
+
+
+def ops_of(function, *inputs) -> list:
+    """The types of the ops in its trace."""
+    specs = [tf.TensorSpec(x.shape, x.dtype) for x in inputs]
+    graph = tf.function(function).get_concrete_function(*specs).graph
+    return [op.type for op in graph.get_operations()]
+
+
 def close(ours, theirs, what, rtol=3e-5):
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     assert ours.shape == theirs.shape and ours.dtype == theirs.dtype, what

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from compared import ops_of, with_gradients
 
 import tf_blockdnn as bd
 
@@ -38,32 +39,23 @@ def _masks():
 def test_it_equals_keras_with_its_gradients(floats, mask, dropout):
     theirs, ours = _pair(dropout)
     query, value = floats(2, 4, 16), floats(2, 6, 16)
-    found = []
-    for layer in (theirs, ours):
-        with tf.GradientTape() as tape:
-            x, v = tf.constant(query), tf.constant(value)
-            tape.watch([x, v])
-            y = layer(x, v, training=False, **_masks()[mask])
-            loss = tf.reduce_sum(tf.square(y))
-        found.append([y, *tape.gradient(loss, [x, v, *layer.trainable_weights])])
+    found = (
+        with_gradients(layer, [query, value], training=False, **_masks()[mask])
+        for layer in (theirs, ours)
+    )
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-5 * max(1, np.abs(a).max()))
-
-
-def _ops(function, *args):
-    graph = tf.function(function).get_concrete_function(*args).graph
-    return [op.type for op in graph.get_operations()]
 
 
 def test_which_calls_are_one_op(floats):
     _, ours = _pair(0.3)
     x, v = tf.constant(floats(2, 4, 16)), tf.constant(floats(2, 6, 16))
     name = "BlockdnnAttention"
-    assert name in _ops(lambda x, v: ours(x, v, training=False), x, v)
-    assert name not in _ops(lambda x, v: ours(x, v, training=True), x, v)
-    assert name not in _ops(lambda x, v: ours(x, v, return_attention_scores=True), x, v)
+    assert name in ops_of(lambda x, v: ours(x, v, training=False), x, v)
+    assert name not in ops_of(lambda x, v: ours(x, v, training=True), x, v)
+    assert name not in ops_of(lambda x, v: ours(x, v, return_attention_scores=True), x, v)
     half = _OURS(3, 8, dtype="mixed_bfloat16")
-    assert name not in _ops(lambda x, v: half(x, v), x, v)
+    assert name not in ops_of(lambda x, v: half(x, v), x, v)
 
 
 def test_a_compiled_function_runs_keras(floats):
@@ -132,17 +124,10 @@ def test_grouped_attention_equals_keras_with_its_gradients(floats, mask, options
     for layer in made:
         layer(x, v)
     made[1].set_weights(made[0].get_weights())
-    found = []
-    for layer in made:
-        with tf.GradientTape() as tape:
-            tape.watch([x, v])
-            y = layer(x, v, training=False, **masks)
-            loss = tf.reduce_sum(tf.square(y))
-        found.append([y, *tape.gradient(loss, [x, v, *layer.trainable_weights])])
+    found = (with_gradients(layer, [x, v], training=False, **masks) for layer in made)
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-5 * max(1, np.abs(a).max()))
-    graph = tf.function(lambda x, v: made[1](x, v, **masks)).get_concrete_function(x, v).graph
-    ops = [op.type for op in graph.get_operations()]
+    ops = ops_of(lambda x, v: made[1](x, v, **masks), x, v)
     assert ops.count("BlockdnnAttention") == 1 and "GatherV2" not in ops and "Repeat" not in ops
 
 
@@ -186,7 +171,7 @@ def test_a_model_of_another_package_keeps_its_class_and_variables(floats):
     assert all(a is b for a, b in zip(variables, model.trainable_variables, strict=True))
     names = ["attention", "norm", "mlp"]
     assert sorted(model.conversion.replaced) == sorted(f"decoder/{n}" for n in names) + ["head"]
-    ops = _ops(lambda x: model(x), tf.constant(x))
+    ops = ops_of(lambda x: model(x), tf.constant(x))
     assert {"BlockdnnAttention", "BlockdnnLayerNorm", "BlockdnnInnerProduct"} <= {*ops}
     np.testing.assert_allclose(model(x), expected, atol=1e-5)
     model.compile("sgd", "mse")

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from compared import close, step
+from compared import close, ops_of, step
 
 import tf_blockdnn as bd
 from tf_blockdnn.python import native
@@ -75,12 +75,6 @@ NETWORKS = {
 }
 
 
-def count(function, kind: str) -> int:
-    """Nodes of this op in the graph of a function."""
-    graph = tf.function(function, autograph=False).get_concrete_function().graph
-    return sum(node.op == kind for node in graph.as_graph_def().node if node.op == kind)
-
-
 @pytest.mark.parametrize("name", NETWORKS)
 def test_one_region(name, floats):
     """Every layer inside is replaced, nothing is reordered, and results and gradients agree."""
@@ -91,8 +85,8 @@ def test_one_region(name, floats):
     assert set(fast.conversion.kept.values()) <= {"no blocked form"}
     assert fast.conversion.reorders == []
     x = floats(2, *model.input_shape[1:])
-    assert count(lambda: fast(x, training=False), "BlockdnnReorder") == reorders
-    assert count(lambda: fast(x, training=False), "BlockdnnEltwise") == 0
+    ops = ops_of(lambda: fast(x, training=False))
+    assert ops.count("BlockdnnReorder") == reorders and "BlockdnnEltwise" not in ops
     for training in (False, True):
         expected, got = step(model, [x], training), step(fast, [x], training)
         close(got[0], expected[0], "result", 1e-4)

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from compared import ops_of
 
 import tf_blockdnn as bd
 
@@ -79,11 +80,6 @@ def model_of(layer):
     rng = np.random.default_rng(2)
     model.set_weights([rng.standard_normal(w.shape) / 3 for w in model.get_weights()])
     return model
-
-
-def ops_of(model, x):
-    graph = tf.function(model).get_concrete_function(tf.TensorSpec(x.shape)).graph
-    return [op.type for op in graph.get_operations()]
 
 
 def packed_in(layer) -> list:

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from compared import ops_of, with_gradients
 
 import tf_blockdnn as bd
 
@@ -22,23 +23,8 @@ def _pair(name, shape, **options):
     return made
 
 
-def _with_gradients(layer, x):
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = layer(x)
-        loss = tf.reduce_sum(tf.sin(tf.cast(y, tf.float32)))
-    return [y, *tape.gradient(loss, [x, *layer.trainable_weights])]
-
-
 def _ops(layer, x):
-    def step(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = layer(x)
-        return tape.gradient(y, x)
-
-    graph = tf.function(step).get_concrete_function(x).graph
-    return [op.type for op in graph.get_operations()]
+    return ops_of(lambda x: with_gradients(layer, [x])[1], x)
 
 
 @pytest.mark.parametrize("name", _NAMES)
@@ -46,7 +32,7 @@ def _ops(layer, x):
 def test_they_equal_keras_with_their_gradients(floats, name, shape):
     x = tf.constant(floats(*shape) + 2)
     theirs, ours = _pair(name, shape)
-    for a, b in zip(_with_gradients(theirs, x), _with_gradients(ours, x), strict=True):
+    for a, b in zip(with_gradients(theirs, [x]), with_gradients(ours, [x]), strict=True):
         np.testing.assert_allclose(a, b, atol=2e-5 * max(1.0, np.abs(a).max(initial=0)))
     assert {"BlockdnnLayerNorm", "BlockdnnLayerNormGrad"} <= {*_ops(ours, x)}
 
@@ -58,7 +44,7 @@ def test_they_equal_keras_with_their_gradients(floats, name, shape):
 def test_what_has_no_form_is_as_keras(floats, name, options):
     x = tf.cast(floats(2, 3, 4), options.get("dtype", "float32"))
     theirs, ours = _pair(name, x.shape, **options)
-    for a, b in zip(_with_gradients(theirs, x), _with_gradients(ours, x), strict=True):
+    for a, b in zip(with_gradients(theirs, [x]), with_gradients(ours, [x]), strict=True):
         np.testing.assert_array_equal(np.asarray(a, "float64"), np.asarray(b, "float64"))
     assert "BlockdnnLayerNorm" not in _ops(ours, x)
 
@@ -75,7 +61,7 @@ def test_a_mixed_policy_gets_its_type(floats, name):
 def test_without_gamma_and_beta(floats):
     x = tf.constant(floats(2, 3, 16))
     theirs, ours = _pair("LayerNormalization", x.shape, center=False, scale=False)
-    for a, b in zip(_with_gradients(theirs, x), _with_gradients(ours, x), strict=True):
+    for a, b in zip(with_gradients(theirs, [x]), with_gradients(ours, [x]), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from compared import ops_of, with_gradients
 
 import tf_blockdnn as bd
 
@@ -30,16 +31,6 @@ def pair(kind, units, shape, ours=None, **kwargs):
     a.set_weights(values)
     b.set_weights(values)
     return a, b
-
-
-def outputs_and_gradients(layer, x, mask=None):
-    x = tf.constant(x)
-    variables = [v.value for v in layer.trainable_variables]
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = layer(x, mask=mask, training=True)
-        loss = tf.reduce_sum(tf.sin(y) * y)
-    return y, tape.gradient(loss, [x, *variables])
 
 
 # Layer sizes 32 to 1024 and sizes with tails, batches 1 to 500, both directions. An output is a
@@ -76,8 +67,8 @@ def test_grid_with_gradients(floats, kind, batch, steps, units):
         assert ours.declined is None
         x = floats(batch, steps, 20)
         np.testing.assert_allclose(ours(x), theirs(x), rtol=0, atol=3e-6)
-        (_, mine), (_, expected) = (outputs_and_gradients(layer, x) for layer in (ours, theirs))
-        for a, b in zip(mine, expected, strict=True):
+        mine, expected = (with_gradients(layer, [x], training=True) for layer in (ours, theirs))
+        for a, b in zip(mine[1:], expected[1:], strict=True):
             scale = np.max(np.abs(b))
             np.testing.assert_allclose(a / scale, b / scale, rtol=0, atol=1e-5)
 
@@ -153,11 +144,6 @@ def test_checkpoints_load(floats, kind, tmp_path):
     np.testing.assert_array_equal(ours(x), again(x))
 
 
-def ops_in(layer, x):
-    graph = tf.function(layer).get_concrete_function(tf.TensorSpec(x.shape)).graph
-    return {op.type for op in graph.get_operations()}
-
-
 @each_kind
 def test_switch_and_declined(floats, kind):
     x = floats(2, 4, 3)
@@ -168,10 +154,10 @@ def test_switch_and_declined(floats, kind):
     ]:
         ours, theirs = pair(kind, 7, (2, 4, 3), **options)
         assert reason in ours.declined
-        assert "BlockdnnRnn" not in ops_in(ours, x)
+        assert "BlockdnnRnn" not in ops_of(ours, x)
         np.testing.assert_allclose(ours(x), theirs(x), rtol=0, atol=3e-6)
     ours, theirs = pair(kind, 7, (2, 4, 3))
-    assert "BlockdnnRnn" in ops_in(ours, x) and "BlockdnnRnn" not in ops_in(theirs, x)
+    assert "BlockdnnRnn" in ops_of(ours, x) and "BlockdnnRnn" not in ops_of(theirs, x)
 
 
 @each_kind
