@@ -148,7 +148,7 @@ def _endpoints_of(loaded) -> list[tuple]:
             concretes = getattr(value, "concrete_functions", None)
             if concretes:
                 found.append((name, value, list(concretes)))
-        elif type(value) is concrete_function.ConcreteFunction:
+        elif isinstance(value, concrete_function.ConcreteFunction):
             found.append((name, value, [value]))
     return found
 

@@ -55,6 +55,7 @@ def module(weights, x):
     made = Module(weights(3, 3, 3, 16))
     made(x), made(x, training=True)
     made.pair({"a": x, "b": [tf.ones([2, 8, 8, 16])]}, scale=tf.constant(2.0))
+    made.ready = made.encode.get_concrete_function()
     return made
 
 
@@ -62,6 +63,7 @@ def check(loaded, module, x):
     """All but `__call__`, which of an OptimizedModel is its default signature."""
     pair = {"a": x, "b": [tf.ones([2, 8, 8, 16])]}
     same(loaded.encode(x), module.encode(x))
+    same(loaded.ready(x), module.encode(x))
     same(loaded.pair(pair, scale=tf.constant(2.0)), module.pair(pair, scale=tf.constant(2.0)))
     same(loaded.look(tf.constant([2, 5])), module.look(tf.constant([2, 5])))
     before = int(loaded.number())
@@ -90,7 +92,7 @@ def test_methods_of_a_module(module, x, tmp_path):
         fast.save(tmp_path / f"again_{name}")
         check_saved(tmp_path / f"again_{name}", module, x)
     with pytest.raises(
-        AttributeError, match="endpoints are __call__, add, encode, look, number, pa"
+        AttributeError, match="endpoints are __call__, add, encode, look, number, pair, r"
     ):
         _ = fast.nothing
 

@@ -389,7 +389,7 @@ class Usage(RuleBasedStateMachine):
             bd.optimize_saved_model(folder, folder := folder + "_fast")
         oracle = tf.saved_model.load(plain)
         name = max(oracle.signatures)  # serving_default, not serve
-        calls = {"signature": functools.partial(signature_arguments, oracle.signatures[name])}
+        calls = {"signature": functools.partial(arguments_of, oracle.signatures[name])}
         if load == "fresh process":
             x = image(2, 1)
             wanted = ways.Call(oracle.signatures[name], calls["signature"])(x)
@@ -402,6 +402,11 @@ class Usage(RuleBasedStateMachine):
         assert set(loaded.signatures) | {"serve"} == set(oracle.signatures) | {"serve"}
         saves = loaded.save if load == "bd.load" else save_again(loaded), save_again(oracle)
         entries = loaded.signatures[name], oracle.signatures[name]
+        if not subject.is_result and endpoints_of(oracle):  # A result has its signature alone.
+            name, function = max(endpoints_of(oracle).items())
+            entries = getattr(loaded, name), function
+            concrete = getattr(function, "concrete_functions", [function])[0]
+            calls = {"signature": functools.partial(arguments_of, concrete)}
         return Subject(False, loaded, oracle, *entries, calls, saves, None, subject.option)
 
     @rule(target=subjects, subject=subjects, how=chosen("copies"))
@@ -454,12 +459,22 @@ def train(side, calls, x):
             variable.assign_sub(tf.clip_by_norm(gradient, 1.0) * 0.1)
 
 
-def signature_arguments(signature, x):
-    """An image, gains and words by the names of a signature, for what its specs look like."""
-    specs = signature.structured_input_signature[1]
+def arguments_of(concrete, x):
+    """An image, gains and words for what the specs of a function look like."""
     words = np.array(["dog", "cow"])
     values = {0: np.float32(2.0), 1: words, 2: originals.gains(x), 4: x}
-    return (), {name: values[spec.shape.rank] for name, spec in specs.items()}
+
+    def value(spec):
+        return values[spec.shape.rank] if isinstance(spec, tf.TensorSpec) else spec
+
+    return tf.nest.map_structure(value, concrete.structured_input_signature)
+
+
+def endpoints_of(loaded):
+    """The functions that are attributes of what was loaded."""
+    kinds = tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction
+    found = {name: value for name, value in vars(loaded).items() if isinstance(value, kinds)}
+    return {name: value for name, value in found.items() if not name.startswith("_")}
 
 
 def save_again(loaded):
