@@ -82,11 +82,7 @@ def test_other_spellings(rewrite, weights, image, name):
 _PRELU = {
     "Keras": lambda x, slope: tf.nn.relu(x) + -slope * tf.nn.relu(-x),
     "a difference": lambda x, slope: tf.nn.relu(x) - slope * tf.nn.relu(-x),
-    "of a negation": lambda x, slope: tf.nn.relu(x) + slope * -tf.nn.relu(-x),
-    "with an absolute value": lambda x, slope: tf.nn.relu(x) + slope * (x - abs(x)) * 0.5,
-    "by minimum and maximum": lambda x, slope: tf.maximum(x, 0.0) + slope * tf.minimum(x, 0.0),
     "a choice": lambda x, slope: tf.where(x > 0, x, slope * x),
-    "a choice of the negative": lambda x, slope: tf.where(x < 0, slope * x, x),
 }
 
 
