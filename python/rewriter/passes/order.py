@@ -12,15 +12,12 @@ from .canonical.replace_loops import replace_loops
 from .canonical.simplify import simplify
 from .canonical.update_caches import update_caches
 from .canonical.widen import widen
-from .fusion.find_followers import find_followers
-from .fusion.fold_batch_norm import fold_batch_norm
 from .fusion.fold_shuffles import fold_shuffles
 from .fusion.fold_source_scales import fold_source_scales
 from .fusion.fuse_depthwise import fuse_depthwise
 from .fusion.fuse_pool import fuse_pool
-from .fusion.fuse_post_ops import fuse_post_ops
+from .fusion.fuse_post_ops import find_followers, fold_batch_norm, fuse_post_ops, report_unfused
 from .fusion.prepare_sources import prepare_sources
-from .fusion.unfused import report_unfused
 from .layout.assign_layout import assign_layout
 from .layout.blocked_shapes import read_shapes_of_blocked
 from .layout.cut_channels import cut_channels

@@ -1,18 +1,40 @@
 """Attaches the element-wise work after a primitive to the primitive itself.
 
 Only what is the sole use of the primitive's result: fetched tensors, control edges
-and further consumers stop the chain (see `Followers.sole`).
+and further consumers stop the chain (see `Followers.sole`). Per-channel affine maps after a
+convolution go into its weights and bias,
+
+    gamma * (conv(x, w) + b - mean) / sqrt(var + eps) + beta
+        = conv(x, w * s) + (b - mean) * s + beta,     s = gamma / sqrt(var + eps)
+
+all per output channel, in float64, rounded to float32 once; all else is appended to its chain.
 """
 
 from dataclasses import replace
 
 from ....graph import Body, Node
-from ....ops.records import MAX_STEPS, Conv, Step, eltwise, sum_of
+from ....ops.records import MAX_STEPS, Conv, Convolution, Eltwise, Step, eltwise, sum_of
 from ...context import Context
 from ...followers import Followers
 from ...patterns.pixels.elementwise import Idiom
 
 _NOTHING = eltwise("linear", alpha=1.0, beta=0.0)  # a bias of zeros
+
+
+def find_followers(body: Body, context: Context) -> None:
+    """Recognises the element-wise idioms, such as batch normalisation and activations."""
+    context.followers = Followers(body)
+
+
+def fold_batch_norm(body: Body, context: Context) -> None:
+    """Multiplies batch normalisation and other affine maps into the weights before, in float64."""
+    followers = context.followers
+    for node in body.view:
+        if not isinstance(node.payload, Convolution) or node.name not in body.view:
+            continue
+        while (idiom := followers.sole(node.ref)) and idiom.is_affine:
+            payload = node.payload.then_affine(idiom.scale, idiom.shift)
+            node = followers.absorb(node, idiom, payload)
 
 
 def fuse_post_ops(body: Body, context: Context) -> None:
@@ -66,3 +88,41 @@ def _depths(body: Body) -> dict[str, int]:
     for node in body.view.topological():
         depths[node.name] = 1 + max((depths.get(ref.node, 0) for ref in node.inputs), default=0)
     return depths
+
+
+def report_unfused(body: Body, context: Context) -> None:
+    """Says why element-wise work after a chain runs by itself."""
+    followers, report = context.followers, context.report
+    for node in body.view.topological():
+        if node.payload is None or not node.payload.takes_steps:
+            continue
+        readers = [reader for reader, _ in body.view.consumers(node.ref)]
+        roots = {_root(reader, followers): reader for reader in readers}
+        for name, reader in roots.items():
+            if _could_follow(node, name, reader, followers):
+                reason = _reason(body, node, body.view.node(name), len(roots) > 1)
+                report.unfused.append((name, reason))
+
+
+def _root(reader: Node, followers: Followers) -> str:
+    """What the reader is a part of."""
+    return (reader.payload is None and followers.root_of(reader.name)) or reader.name
+
+
+def _could_follow(node: Node, root: str, reader: Node, followers: Followers) -> bool:
+    if reader.payload is not None:
+        return isinstance(reader.payload, Eltwise) and reader.src == node.ref
+    return any(idiom.src == node.ref for idiom in followers.at_root(root))
+
+
+def _reason(body: Body, node: Node, follower: Node, has_others: bool) -> str:
+    view = body.view
+    if view.has_control_edges(node.name):
+        return "a control edge holds what it follows"
+    if has_others or view.is_fetched(node.ref):
+        return "what it follows has other readers"
+    if follower.controls:
+        return "a control edge holds it"
+    if len(node.payload.chain) == MAX_STEPS:
+        return f"the chain of what it follows is full: {MAX_STEPS} entries"
+    return "it reads what it follows twice"

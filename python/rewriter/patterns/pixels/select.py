@@ -4,15 +4,14 @@ m = p > q, as 1 or 0. Then, exactly, where(m, a, b) is b where m is 0, else -0, 
 not 0, else -0; a or b may be a number.
 """
 
+import math
 from dataclasses import replace
-
-import numpy as np
 
 from ....graph import Body, Node, Ref, Writer
 from ....ops.records import Eltwise, Step, binary, eltwise, sum_of
 from ...context import Context
 from ...rules import Found
-from .elementwise.tensor_binary import readings
+from .elementwise.functions import readings
 
 ROOTS = ("SelectV2", "Select")
 _INVERTED = eltwise("linear", alpha=-1.0, beta=1.0)
@@ -23,39 +22,37 @@ def find(node: Node, body: Body, context: Context) -> Found | None:
     condition, *values = node.inputs
     compare, shapes = body.view.producer(condition), body.shapes
     nodes = frozenset({node.name, compare.name})
-    channels, rank = shapes.channels(node.ref), shapes.rank(node.ref)
-    if node.controls or channels is None or rank != 4:
-        return None
-    if not body.view.is_private({compare.name}, within=nodes):
-        return None
-    found = list(readings(compare, body, node.name))
-    numbers = [body.constants.scalar(ref) for ref in values]
+    channels, reading = shapes.channels(node.ref), next(readings(compare, body, node.name), None)
+    numbers = list(map(body.constants.scalar, values))
     tensors = [ref for ref, number in zip(values, numbers, strict=True) if number is None]
-    if not found or not tensors or not np.isfinite([n for n in numbers if n is not None]).all():
-        return None
-    src, (step,), operands = found[0]
-    if any(not shapes.equal(ref, node.ref) for ref in (src, *tensors)):
-        return None
-    mask = Eltwise(origin=node.name, channels=channels, steps=(step,))
-    inputs = {"src": src, **operands}
     fill = next((number for number in numbers if number is not None), None)
-    steps = (binary("drop" if fill is None else "keep", "tensor", "mask"),)
-    steps += (sum_of("sum"),) if fill != 0 else ()
+    if node.controls or channels is None or reading is None or not tensors:
+        return None
+    src, steps, operands = reading
+    same = all(shapes.equal(ref, node.ref) for ref in (src, *tensors))
+    if (
+        not same
+        or not math.isfinite(fill or 0.0)
+        or not body.view.is_private({compare.name}, nodes)
+    ):
+        return None
+    mask = Eltwise(origin=node.name, channels=channels, steps=steps)
+    keeps = binary("drop" if fill is None else "keep", "tensor", "mask")
 
     def prepared(write: Writer) -> dict[str, Ref]:
-        def add(what: str, step: Step, inputs: dict[str, Ref]) -> Ref:
+        def add(what: str, step: Step, **inputs: Ref) -> Ref:
             return write.plan(what, replace(mask, steps=(step,)), inputs)
 
-        (first, second), chosen = values, write.plan("mask", mask, inputs)
-        rest = add("rest", _INVERTED, {"src": chosen}) if numbers[1] is None else None
+        chosen = write.plan("mask", mask, {"src": src, **operands})
+        rest = add("rest", _INVERTED, src=chosen) if numbers[1] is None else None
         if fill is None:
-            kept = add("chosen", binary("drop", "tensor", "mask"), {"src": first, "mask": rest})
-            return {"src": second, "mask": chosen, "sum": kept}
+            kept = add("chosen", keeps, src=values[0], mask=rest)
+            return {"src": values[1], "mask": chosen, "sum": kept}
         made = {"src": tensors[0], "mask": rest or chosen}
         if fill:
-            filled = eltwise("linear", alpha=-fill, beta=fill)
-            made["sum"] = add("fill", filled, {"src": made["mask"]})
+            made["sum"] = add("fill", eltwise("linear", alpha=-fill, beta=fill), src=made["mask"])
         return made
 
-    read = inputs | {role: ref for role, ref in zip("ab", values, strict=True) if ref in tensors}
-    return Found(replace(mask, steps=steps), read, node.name, nodes, prepare=prepared)
+    read = {"src": src, **operands} | dict(zip("ab", tensors, strict=False))
+    payload = replace(mask, steps=(keeps, sum_of("sum")) if fill != 0 else (keeps,))
+    return Found(payload, read, node.name, nodes, prepare=prepared)

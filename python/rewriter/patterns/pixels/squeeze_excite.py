@@ -17,7 +17,7 @@ from ...rules import Found
 from ..planes import reduce
 from ..products.inner_product import matrix
 
-_MOVES = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
+_MOVES = ("Reshape", "ExpandDims", "Squeeze")
 
 ROOTS = ("Mean",)
 NAMED = ("alpha", "keep_dims", "squeeze_dims")  # those of steps are looked at before
@@ -70,12 +70,7 @@ def _next(at: Node, products: list[Conv], body: Body, followers):
 def _only_moves_ones(node: Node, body: Body) -> bool:
     """Whether a tensor of one pixel becomes another such: [N, C] or [N, 1, 1, C]."""
     before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
-    if not all(_is_row(shape) for shape in (before, after)) or before[-1] != after[-1]:
-        return False
-    if node.op != "Transpose":
-        return True
-    order = body.shapes.value(node.inputs[1])
-    return order is not None and list(order) == list(range(len(order)))
+    return _is_row(before) and _is_row(after) and before[-1] == after[-1]
 
 
 def _is_row(shape) -> bool:

@@ -1,7 +1,6 @@
 """A Dense layer on pictures, [N, H, W, C] times a matrix: a 1x1 convolution.
 
-Tensordot makes it of Transpose (which leaves the order), Reshape to [N * H * W, C], MatMul and
-Reshape back.
+Tensordot makes it of Reshape to [N * H * W, C], MatMul and Reshape back.
 """
 
 import numpy as np
@@ -14,8 +13,8 @@ from ...rules import Constant, Declined, Match, OneOf, Rule
 def dense(tf, x, transpose_b, weights):
     """A Dense layer on pictures: a 1x1 convolution."""
     n, h, w, c = tf.sizes(x, 4)
-    rows = tf.reshape(tf.either(tf.Transpose(x, [0, 1, 2, 3]), x), [-1, c])
-    return tf.reshape(tf.MatMul(rows, weights, transpose_b=transpose_b), [n, h, w, -1])
+    product = tf.MatMul(tf.reshape(x, [-1, c]), weights, transpose_b=transpose_b)
+    return tf.reshape(product, [n, h, w, -1])
 
 
 def _dense(match: Match) -> Conv:

@@ -11,7 +11,7 @@ from tf_blockdnn.python.ops.records import BINARY, COMPARISONS
 from tf_blockdnn.python.rewriter.followers import Followers
 from tf_blockdnn.python.rewriter.patterns.movement import concat, cut, rows
 from tf_blockdnn.python.rewriter.patterns.pixels import select, spread
-from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import unary
+from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import functions
 from tf_blockdnn.python.rewriter.patterns.planes import pad, reduce
 from tf_blockdnn.python.rewriter.rules import PerChannel, Rule, look
 
@@ -40,7 +40,7 @@ def _steps():
 
         return function
 
-    for op in unary.ROOTS:
+    for op in functions.OF_ONE:
         yield _row(op, of_one(op), _step)
     yield _row("BiasAdd", of_two("BiasAdd"), _step, y=PerChannel())
     for op in BINARY_OF:

@@ -5,11 +5,11 @@
 others have their defaults.
 """
 
-from . import activations, affine, tensor_binary, unary
+from . import activations, affine, functions
 from .idiom import Idiom
 
 NAMED = ("alpha", "epsilon", "is_training")
 ELEMENTWISE = {}
-for _module in (unary, affine, activations, tensor_binary):
+for _module in (affine, activations, functions):
     for _op in _module.ROOTS:
         ELEMENTWISE.setdefault(_op, []).append(_module.recognise)

@@ -1,6 +1,6 @@
-"""Element-wise ops of two tensors, or of one and a constant (their table); Cast(x > y), too.
+"""Functions of x alone, of x and a constant, of two tensors (their tables); Cast(x > y), too.
 
-Only tensors whose shapes are proven equal, or an operand [N, 1, 1, C] against
+Of two, only tensors whose shapes are proven equal, or an operand [N, 1, 1, C] against
 [N, H, W, C] (one value a sample and channel); any other broadcast is another op.
 """
 
@@ -9,10 +9,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from .....graph import Body, Node, Ref, is_float32
-from .....ops.records import BINARY, COMPARISONS, Step, binary, eltwise
+from .....ops.records import BINARY, COMPARISONS, FUNCTIONS, Step, binary, eltwise
 from ....rules import per_channel
 from .idiom import Idiom
 
+# op -> its step by the node's attributes; those of the table, and those that have numbers.
+OF_ONE = {
+    **{op: lambda attr, name=name: eltwise(name) for name, op in FUNCTIONS.items() if op},
+    "Elu": lambda attr: eltwise("elu"),
+    "Inv": lambda attr: eltwise("reciprocal"),
+    "LeakyRelu": lambda attr: eltwise("leaky_relu", alpha=attr["alpha"].f),
+    "Neg": lambda attr: eltwise("linear", alpha=-1.0, beta=0.0),
+    "Relu": lambda attr: eltwise("relu"),
+    "Relu6": lambda attr: eltwise("relu6"),
+    "Rint": lambda attr: eltwise("round"),
+    # selu(x) = lambda * elu(x, alpha), Klambauer et al. 2017
+    "Selu": lambda attr: eltwise("elu", alpha=1.6732632423543772, scale=1.0507009873554805),
+}
 _NAMES = {op: name for name, op in BINARY.items() if op}
 _NAMES |= {"Add": "add", "AddN": "add", "SquaredDifference": "sub"}
 # What each is of its operands in the other order.
@@ -26,10 +39,14 @@ _EXCHANGED = {name: name for name in ("add", "mul", "max", "min", "equal", "not_
 Steps = tuple[Step, ...]
 # By a constant they are affine maps or clips.
 _SIMPLE = ("add", "sub", "mul", "div", "max", "min")
-ROOTS = ("Cast", *(op for op, name in _NAMES.items() if name not in COMPARISONS))
+ROOTS = ("Cast", *OF_ONE, *(op for op, name in _NAMES.items() if name not in COMPARISONS))
 
 
 def recognise(node, body: Body):
+    if node.op in OF_ONE:
+        step = OF_ONE[node.op](node.attr)
+        yield Idiom(node.name, node.inputs[0], (step,), frozenset([node.name]))
+        return
     compares = node.op == "Cast"
     work = body.view.producer(node.inputs[0]) if compares else node
     if compares == (_NAMES.get(work.op) in COMPARISONS):
