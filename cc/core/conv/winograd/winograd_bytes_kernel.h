@@ -24,25 +24,16 @@
 
 namespace bd {
 
-constexpr int kBytesAlpha = 6, kBytesTile = 4, kBytesTaps = 3;
+constexpr int kBytesRow = 1;  // of kWinogradTransforms
 // What sum |w| of a range may be; however large its weights are, 14 blocks of channels fit.
 constexpr int64_t kMostBytesWeights = ((1 << 25) - 1) / 128;
 constexpr int64_t kSafeBlocks = 14;
-static_assert(kSafeBlocks * 16 * kBytesTaps * kBytesTaps * 127 <= kMostBytesWeights);
-
-// One output block: the planes of each range of channels -> tiles of 4x4 pixels, epilogue applied.
-struct WinogradBytesDstArgs {
-  WinogradDstArgs to;        // src, the planes of the first range: int32; dst and what is behind it
-  int64_t ranges, distance;  // and dwords from the planes of one to those of the next
-  const int32_t* start;      // [16], added to sums: (128 - zero point) times those of weights
-  const float* unscale;      // [16], what sums are multiplied by
-};
+static_assert(kSafeBlocks * 16 * 3 * 3 * 127 <= kMostBytesWeights);
 
 struct WinogradBytesKernels {
-  // Of one source block of bytes; `zero` stands for what is outside. Planes of words, of which dst
-  // and plane_stride count pairs: [xi][..][tile][16 words].
-  void (*source)(const WinogradSourceArgs&, uint8_t zero);
-  void (*dst)(const WinogradBytesDstArgs&);
+  // Of one source block of bytes to planes of words: [xi][..][tile][16 words].
+  void (*source)(const WinogradSourceArgs&);
+  void (*dst)(const WinogradDstArgs&);
 };
 
 BD_KERNEL_TABLE(WinogradBytesKernels)

@@ -128,6 +128,11 @@ struct TileBlock {
     a.ic = d.ic();
     a.plane_stride = v_plane_stride();
     a.phase_stride = source_blocks() * planes() * v_plane_stride();
+    a.zero = p.bytes() ? static_cast<uint8_t>(d.types.src_quantization.zero_point) : 0;
+    const auto kernel = p.bytes()    ? WinogradBytesKernelsFor(plan().isa).source
+                        : p.bf16()   ? kernels.source_rounded[which()]
+                        : d.narrow() ? kernels.source_bf16[which()]
+                                     : kernels.source[which()];
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
       a.src = d.src.channels_last()
                   ? BytesFrom(run.buffers.src, n * d.ih() * d.iw() * d.ic() * plan().src_bytes)
@@ -136,14 +141,7 @@ struct TileBlock {
       a.x = column * transform().mw * d.sw() - d.pad_left();
       a.tiles = tiles;
       a.dst = v + icb * planes() * v_plane_stride() + at * pixel();
-      if (p.bytes()) {
-        const auto zero = static_cast<uint8_t>(d.types.src_quantization.zero_point);
-        return WinogradBytesKernelsFor(plan().isa).source(a, zero);
-      }
-      const auto& kernel = p.bf16()     ? kernels.source_rounded
-                           : d.narrow() ? kernels.source_bf16
-                                        : kernels.source;
-      kernel[which()](a);
+      kernel(a);
     });
   }
 
@@ -268,21 +266,23 @@ struct TileBlock {
       if (run.sum != nullptr) e.acc_in = BytesFrom(run.sum, e.dst_offset * tensors.sum_bytes);
       a.dst = BytesFrom(run.buffers.dst, e.dst_offset * tensors.dst_bytes);
     }
-    if (p.bytes()) return DstOfBytes(ocb * kBlock, a);
+    if (p.bytes()) return DstOfBytes(ocb * kBlock, &a);
     const auto& kernel = plain ? kernels.dst_plain : p.pools_tiles ? kernels.dst_max : kernels.dst;
     kernel[which()](a);
   }
 
-  void DstOfBytes(int64_t channel, const WinogradDstArgs& to) const {
+  void DstOfBytes(int64_t channel, WinogradDstArgs* a) const {
     constexpr int32_t kMiddle = 128;  // of the bytes in V
     const Quantization& q = run.d.types.src_quantization;
     Int8Columns columns;
     TileArgs tile = {};
     columns.Bind({q.scale, q.zero_point - kMiddle}, weight_sums() + channel,
                  run.buffers.weight_scales + channel, run.d.oc() - channel, kBlock, &tile);
-    WinogradBytesKernelsFor(plan().isa)
-        .dst({to, ranges(), range_distance(),
-              reinterpret_cast<const int32_t*>(tile.fip.channel_terms), tile.fip.unscale});
+    a->ranges = ranges();
+    a->distance = range_distance();
+    a->start = reinterpret_cast<const int32_t*>(tile.fip.channel_terms);
+    a->unscale = tile.fip.unscale;
+    WinogradBytesKernelsFor(plan().isa).dst(*a);
   }
 };
 

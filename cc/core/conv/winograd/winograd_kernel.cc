@@ -2,15 +2,13 @@
 // algebra is in winograd_kernel.h.
 #include "cc/core/conv/winograd/winograd_kernel.h"
 
+#include "cc/core/conv/winograd/winograd_tiles_inl.h"
 #include "cc/core/gemm/tiles/epilogue_inl.h"
-#include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
 #include "cc/simd/convert/convert.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
 namespace {
-
-#define BD_INLINE inline __attribute__((always_inline))
 
 // The polynomials in x^2 that the points +-p_j make, as coefficients of 1, x^2, ...
 template <int kAlpha>
@@ -69,7 +67,7 @@ BD_INLINE Vec EveryOther(const float (&c)[kTerms], const Vec* d) {
 // t = B^T d. With E_j = prod_{i != j} (x^2 - p_i^2), the rows of +-p_j are
 // (x +- p_j) E_j, times x where 0 is a point: an even and an odd part apart.
 template <int kAlpha>
-BD_INLINE void SourceAxis(const Vec (&d)[kAlpha], Vec (&t)[kAlpha]) {
+BD_INLINE void AxisOfSource(const Vec (&d)[kAlpha], Vec (&t)[kAlpha]) {
   if constexpr (kAlpha == 1) {
     t[0] = d[0];
   } else {
@@ -89,7 +87,7 @@ BD_INLINE void SourceAxis(const Vec (&d)[kAlpha], Vec (&t)[kAlpha]) {
 
 // y = A^T m: even powers of +-p_j take the sum of its pair, odd ones the difference.
 template <int kAlpha, int kM>
-BD_INLINE void DstAxis(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
+BD_INLINE void AxisOfDst(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
   if constexpr (kAlpha == 1) {
     y[0] = m[0];
   } else if constexpr (kAlpha == 3) {  // split_phases
@@ -119,61 +117,38 @@ BD_INLINE void DstAxis(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
   }
 }
 
-// One patch whose pixels are row_stride and 16 elements apart.
-template <int kAlphaH, int kAlphaW, typename Src, typename Plane>
-BD_INLINE void SourcePatch(const Src* src, int64_t row_stride, Plane* dst, int64_t plane_stride) {
-  for (int v = 0; v < kVecsPerBlock; ++v) {
-    Vec half[kAlphaH][kAlphaW];  // B^T d, rows transformed
-    BD_UNROLL
-    for (int j = 0; j < kAlphaW; ++j) {
-      Vec d[kAlphaH], t[kAlphaH];
-      BD_UNROLL
-      for (int i = 0; i < kAlphaH; ++i)
-        d[i] = LoadAs(src + i * row_stride + j * kBlock + v * kLanes);
-      SourceAxis<kAlphaH>(d, t);
-      BD_UNROLL
-      for (int i = 0; i < kAlphaH; ++i) half[i][j] = t[i];
-    }
-    BD_UNROLL
-    for (int i = 0; i < kAlphaH; ++i) {
-      Vec t[kAlphaW];
-      SourceAxis<kAlphaW>(half[i], t);
-      BD_UNROLL
-      for (int j = 0; j < kAlphaW; ++j) {
-        StoreAs(dst + (i * kAlphaW + j) * plane_stride + v * kLanes, t[j]);
-      }
-    }
-  }
-}
+// A row of kWinogradTransforms in float32.
+template <int kRow>
+struct Floats {
+  static constexpr WinogradTransform kT = kWinogradTransforms[kRow];
+  using Number = Vec;
+  using Sum = Vec;
+  using Element = float;
+  static constexpr int kStep = kLanes;
 
-template <int kRow, typename Src, typename Plane>
-void Source(const WinogradSourceArgs& a) {
-  constexpr WinogradTransform kT = kWinogradTransforms[kRow];
-  constexpr int kAlphaH = kT.alpha_h(), kAlphaW = kT.alpha_w();
-  const Src* const plane = static_cast<const Src*>(a.src);
-  const int64_t plane_stride = a.plane_stride * static_cast<int64_t>(sizeof(float) / sizeof(Plane));
-  alignas(64) float patch[kAlphaH * kAlphaW * kBlock];
-  for (int64_t t = 0; t < a.tiles; ++t) {
-    const int64_t x = a.x + t * kT.mw;
-    Plane* dst = reinterpret_cast<Plane*>(a.dst) + t * kBlock;
-    if (a.y >= 0 && x >= 0 && a.y + kAlphaH <= a.ih && x + kAlphaW <= a.iw) {
-      SourcePatch<kAlphaH, kAlphaW>(plane + (a.y * a.iw + x) * kBlock, a.iw * kBlock, dst,
-                                    plane_stride);
-      continue;
-    }
-    for (int64_t i = 0; i < kAlphaH; ++i) {
-      for (int64_t j = 0; j < kAlphaW; ++j) {
-        const int64_t h = a.y + i, w = x + j;
-        const bool inside = h >= 0 && h < a.ih && w >= 0 && w < a.iw;
-        float* out = patch + (i * kAlphaW + j) * kBlock;
-        for (int v = 0; v < kBlock; v += kLanes) {
-          Store(out + v, inside ? LoadAs(plane + (h * a.iw + w) * kBlock + v) : Zero());
-        }
-      }
-    }
-    SourcePatch<kAlphaH, kAlphaW>(patch, kAlphaW * kBlock, dst, plane_stride);
+  template <typename Src>
+  static Vec Load(const Src* p) {
+    return LoadAs(p);
   }
-}
+  template <typename Plane>
+  static void Store(Plane* p, Vec x) {
+    StoreAs(p, x);
+  }
+  template <int kAlpha>
+  static BD_INLINE void SourceAxis(const Vec (&d)[kAlpha], Vec (&t)[kAlpha]) {
+    AxisOfSource(d, t);
+  }
+  static Vec LoadSum(const float* p) { return bd::BD_ISA::Load(p); }
+  static Vec AddSums(Vec x, Vec y) { return Add(x, y); }
+  static Vec Start(const WinogradDstArgs& a) {
+    return a.epilogue.bias == nullptr ? Zero() : LoadSum(a.epilogue.bias);
+  }
+  template <int kAlpha, int kM>
+  static BD_INLINE void DstAxis(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
+    AxisOfDst(m, y);
+  }
+  static Vec Result(Vec y, int, int) { return y; }
+};
 
 #if defined(BD_AVX512_BF16)
 
@@ -212,34 +187,20 @@ BD_INLINE void SourcePhase(const Bfloat16* src, int64_t row_stride, int64_t step
 }
 
 // Of 3x3 taps at stride 2, each phase into its planes.
-void SourceOfSplitPhases(const WinogradSourceArgs& a) {
-  constexpr int kPatch = 5, kMoves = 4;  // pixels of a patch, and from one to the next
-  const Bfloat16* const plane = static_cast<const Bfloat16*>(a.src);
-  Bfloat16* dst = reinterpret_cast<Bfloat16*>(a.dst);
+[[gnu::noinline]] void SplitPatch(const WinogradSourceArgs& a, const Bfloat16* src, int64_t row,
+                                  int64_t t) {
   const int64_t plane_stride = 2 * a.plane_stride, phase_stride = 2 * a.phase_stride;
-  Bfloat16 patch[kPatch * kPatch * kBlock];
-  for (int64_t t = 0; t < a.tiles; ++t, dst += kBlock) {
-    const int64_t x = a.x + t * kMoves;
-    const Bfloat16* src = patch;
-    int64_t row = kPatch * kBlock;
-    if (a.y >= 0 && x >= 0 && a.y + kPatch <= a.ih && x + kPatch <= a.iw) {
-      src = plane + (a.y * a.iw + x) * kBlock;
-      row = a.iw * kBlock;
-    } else {
-      __builtin_memset(patch, 0, sizeof(patch));
-      for (int64_t i = 0; i < kPatch * kPatch; ++i) {
-        const int64_t h = a.y + i / kPatch, w = x + i % kPatch;
-        if (h < 0 || h >= a.ih || w < 0 || w >= a.iw) continue;
-        __builtin_memcpy(patch + i * kBlock, plane + (h * a.iw + w) * kBlock,
-                         kBlock * sizeof(Bfloat16));
-      }
-    }
-    const int64_t two_rows = 2 * row, two = 2 * kBlock;
-    SourcePhase<2, 1>(src + kBlock, two_rows, two, dst, plane_stride);
-    SourcePhase<2, 2>(src, two_rows, two, dst + phase_stride, plane_stride);
-    SourcePhase<1, 2>(src + row, two_rows, two, dst + 2 * phase_stride, plane_stride);
-    SourcePhase<1, 1>(src + row + kBlock, two_rows, two, dst + 3 * phase_stride, plane_stride);
-  }
+  const int64_t two_rows = 2 * row, two = 2 * kBlock;
+  Bfloat16* const dst = reinterpret_cast<Bfloat16*>(a.dst) + t * kBlock;
+  SourcePhase<2, 1>(src + kBlock, two_rows, two, dst, plane_stride);
+  SourcePhase<2, 2>(src, two_rows, two, dst + phase_stride, plane_stride);
+  SourcePhase<1, 2>(src + row, two_rows, two, dst + 2 * phase_stride, plane_stride);
+  SourcePhase<1, 1>(src + row + kBlock, two_rows, two, dst + 3 * phase_stride, plane_stride);
+}
+
+void SourceOfSplitPhases(const WinogradSourceArgs& a) {
+  ForPatches<5, 5, 4, Bfloat16>(
+      a, [&](const Bfloat16* src, int64_t row, int64_t t) { SplitPatch(a, src, row, t); });
 }
 
 #endif
@@ -295,8 +256,8 @@ void SourceOfPhases(const WinogradSourceArgs& a) {
                      strip + h / kT.stride * kPitch + h % kT.stride * run);
     }
     for (int64_t p = 0; p < patches; ++p) {
-      SourcePatch<kAlphaH, kAlphaW>(strip + p * kT.mw * kBlock, kPitch, a.dst + (t + p) * kBlock,
-                                    a.plane_stride);
+      SourcePatch<Floats<kRow>>(strip + p * kT.mw * kBlock, kPitch, a.dst + (t + p) * kBlock,
+                                a.plane_stride);
     }
   }
 }
@@ -350,150 +311,41 @@ BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t pixe
   }
 }
 
-// The same of `px` pixels to any types.
-inline void StoreNarrowRow(const WinogradDstArgs& a, float* row, int64_t px, int64_t pixel,
-                           TileEpilogue* own) {
-  TileEpilogue& e = *own;
-  const int64_t offset = pixel * (e.row_major ? e.dst_step : kBlock);
-  if (e.acc_in != nullptr) {
-    const char* in = reinterpret_cast<const char*>(a.epilogue.acc_in);
-    e.acc_in = reinterpret_cast<const float*>(in + offset * a.narrow->sum_bytes);
-  }
-  e.dst_offset = a.epilogue.dst_offset + offset;
-  for (int64_t i = 0; e.bias != nullptr && i < px * kBlock; i += kLanes) {
-    Store(row + i, Add(Load(row + i), Load(e.bias + i % kBlock)));
-  }
-  TileArgs tile = {};
-  tile.narrow = a.narrow;
-  char* const dst = reinterpret_cast<char*>(a.dst);
-  FinishNarrow<float>(tile, e, {row, px, 1}, dst + offset * a.narrow->dst_bytes);
-}
-
-// Calls row(i, y) for each kPool rows of results of one vector of a tile, y being [kPool][kMw].
-template <int kRow, int kPool, typename Row>
-BD_INLINE void DstPatch(const float* src, int64_t plane_stride, Row&& row) {
-  constexpr int kMh = kWinogradTransforms[kRow].mh, kMw = kWinogradTransforms[kRow].mw;
-  constexpr int kAlphaH = kWinogradTransforms[kRow].alpha_h();
-  constexpr int kAlphaW = kWinogradTransforms[kRow].alpha_w();
-  Vec half[kMh][kAlphaW];
-  BD_UNROLL
-  for (int j = 0; j < kAlphaW; ++j) {
-    Vec m[kAlphaH], y[kMh];
-    BD_UNROLL
-    for (int i = 0; i < kAlphaH; ++i) m[i] = Load(src + (i * kAlphaW + j) * plane_stride);
-    DstAxis<kAlphaH, kMh>(m, y);
-    BD_UNROLL
-    for (int i = 0; i < kMh; ++i) half[i][j] = y[i];
-  }
-  BD_UNROLL
-  for (int i = 0; i < kMh / kPool; ++i) {
-    Vec y[kPool][kMw];
-    BD_UNROLL
-    for (int p = 0; p < kPool; ++p) DstAxis<kAlphaW, kMw>(half[i * kPool + p], y[p]);
-    row(i, y);
-  }
-}
-
-// Narrow tiles that go through the epilogue together, which sets out once for their rows.
-constexpr int64_t kTogether = 8;
-
 // kPool x kPool pixels of a tile become their maximum. x -> clamp(x + bias) never
 // decreases, rounding included, so maxima come first and the epilogue has fewer pixels.
 template <int kRow, int kPool, bool kPlain = false>
 void DstByMemory(const WinogradDstArgs& a) {
-  constexpr int kH = kWinogradTransforms[kRow].mh / kPool;  // of the tile in dst
-  constexpr int kW = kWinogradTransforms[kRow].mw / kPool;
-  constexpr int64_t kPitch = kTogether * kW * kBlock;
-  alignas(64) float sums[kH * kPitch];
+  using T = Floats<kRow>;
+  constexpr int kW = T::kT.mw / kPool;
   TileEpilogue epilogue = a.epilogue;
-  const int64_t rows = a.h - a.y < kH ? a.h - a.y : kH;
-  const int64_t together = a.narrow != nullptr ? kTogether : 1;
-  for (int64_t first = 0; first < a.tiles; first += together) {
-    const int64_t tiles = a.tiles - first < together ? a.tiles - first : together;
-    for (int64_t t = 0; t < tiles; ++t) {
-      for (int v = 0; v < kBlock; v += kLanes) {
-        float* const to = sums + t * kW * kBlock + v;
-        const float* const src = a.src + (first + t) * kBlock + v;
-        DstPatch<kRow, kPool>(src, a.plane_stride, [&](int i, const auto& y) {
+  DstByRows<T, kPool>(
+      a,
+      [&](const float* src, int, float* to) {
+        DstPatch<T, kPool>(src, a.plane_stride, [&](int i, const auto& y) {
           BD_UNROLL
-          for (int j = 0; j < kW; ++j) Store(to + i * kPitch + j * kBlock, Pooled(y, j));
+          for (int j = 0; j < kW; ++j) {
+            Store(to + (i * kTogether * kW + j) * kBlock, Pooled(y, j));
+          }
         });
-      }
-    }
-    const int64_t x = a.x + first * kW;
-    const int64_t px = a.w - x < tiles * kW ? a.w - x : tiles * kW;
-    for (int64_t i = 0; i < rows; ++i) {
-      float* row = sums + i * kPitch;
-      const int64_t pixel = (a.y + i) * a.w + x;
-      if (a.narrow != nullptr) {
-        StoreNarrowRow(a, row, px, pixel, &epilogue);
-      } else if (px == kW) {
-        StoreRow<kW, kPlain>(a, row, pixel, &epilogue);
-      } else {
-        for (int64_t p = 0; p < px; ++p) {
-          StoreRow<1, kPlain>(a, row + p * kBlock, pixel + p, &epilogue);
+      },
+      [&](float* row, int64_t px, int64_t pixel) {
+        if (a.narrow != nullptr) {
+          FinishRow(a, row, px, pixel);
+        } else if (px == kW) {
+          StoreRow<kW, kPlain>(a, row, pixel, &epilogue);
+        } else {
+          for (int64_t p = 0; p < px; ++p) {
+            StoreRow<1, kPlain>(a, row + p * kBlock, pixel + p, &epilogue);
+          }
         }
-      }
-    }
-  }
+      });
 }
 
-#if defined(BD_AVX512)
-
-// `rows` rows of kPx pixels of a tile, the first of which is `pixel`.
-template <int kRow, int kPx>
-[[gnu::noinline]] void FinishPatch(const WinogradDstArgs& a, const InRegisters<float, 1>& finish,
-                                   const float* src, int64_t rows, int64_t pixel) {
-  if constexpr (kPx <= kWinogradTransforms[kRow].mw) {
-    const Vec bias = a.epilogue.bias == nullptr ? Zero() : Load(a.epilogue.bias);
-    DstPatch<kRow, 1>(src, a.plane_stride, [&](int i, const auto& y) {
-      if (i >= rows) return;
-      Vec sums[kPx][1];
-      BD_UNROLL
-      for (int p = 0; p < kPx; ++p) sums[p][0] = Add(y[0][p], bias);
-      finish.Finish(sums, pixel + i * a.w, reinterpret_cast<char*>(a.dst));
-    });
-  }
-}
-
-// To bfloat16, where nothing but a bias and a clamp is behind the sums.
 template <int kRow>
 void Dst(const WinogradDstArgs& a) {
-  if (a.narrow == nullptr) return DstByMemory<kRow, 1>(a);
-  TileArgs tile = {};
-  tile.narrow = a.narrow;
-  const InRegisters<float, 1> finish(tile, a.epilogue);
-  if (!finish.applies()) return DstByMemory<kRow, 1>(a);
-  constexpr int64_t kMh = kWinogradTransforms[kRow].mh, kMw = kWinogradTransforms[kRow].mw;
-  const int64_t rows = a.h - a.y < kMh ? a.h - a.y : kMh;
-  for (int64_t t = 0; t < a.tiles; ++t) {
-    const int64_t x = a.x + t * kMw, pixel = a.y * a.w + x;
-    const float* const src = a.src + t * kBlock;
-    switch (a.w - x < kMw ? a.w - x : kMw) {
-      case 1:
-        FinishPatch<kRow, 1>(a, finish, src, rows, pixel);
-        break;
-      case 2:
-        FinishPatch<kRow, 2>(a, finish, src, rows, pixel);
-        break;
-      case 3:
-        FinishPatch<kRow, 3>(a, finish, src, rows, pixel);
-        break;
-      default:
-        FinishPatch<kRow, 4>(a, finish, src, rows, pixel);
-    }
-  }
-}
-
-#else
-
-// Two vectors a block leave the sums of a tile no registers.
-template <int kRow>
-void Dst(const WinogradDstArgs& a) {
+  if (a.narrow != nullptr && StoreInRegisters<Floats<kRow>>(a)) return;
   DstByMemory<kRow, 1>(a);
 }
-
-#endif
 
 template <int kRow>
 constexpr void FillRounded(WinogradKernels* table) {
@@ -501,7 +353,7 @@ constexpr void FillRounded(WinogradKernels* table) {
   if constexpr (kWinogradTransforms[kRow].split_phases()) {
     table->source_rounded[kRow] = SourceOfSplitPhases;
   } else if constexpr (kWinogradTransforms[kRow].rounds_planes()) {
-    table->source_rounded[kRow] = Source<kRow, Bfloat16, Bfloat16>;
+    table->source_rounded[kRow] = Source<Floats<kRow>, Bfloat16, Bfloat16>;
   }
 #endif
 }
@@ -511,8 +363,8 @@ constexpr void Fill(WinogradKernels* table) {
   if constexpr (kRow < kNumWinogradTransforms) {
     FillRounded<kRow>(table);
     if constexpr (kWinogradTransforms[kRow].stride == 1) {
-      table->source[kRow] = Source<kRow, float, float>;
-      table->source_bf16[kRow] = Source<kRow, Bfloat16, float>;
+      table->source[kRow] = Source<Floats<kRow>, float, float>;
+      table->source_bf16[kRow] = Source<Floats<kRow>, Bfloat16, float>;
     } else if constexpr (!kWinogradTransforms[kRow].split_phases()) {
       table->source[kRow] = SourceOfPhases<kRow, float>;
       table->source_bf16[kRow] = SourceOfPhases<kRow, Bfloat16>;

@@ -119,6 +119,7 @@ struct WinogradSourceArgs {
   float* dst;            // [xi][..][tile][16], plane 0, first tile
   int64_t plane_stride;  // dwords between planes
   int64_t phase_stride;  // and with split_phases between kPhases
+  uint8_t zero;          // of bytes: what stands for zero outside
 };
 
 // One output block: the planes -> tiles of mh x mw pixels, or of the maxima of their 2x2
@@ -132,6 +133,12 @@ struct WinogradDstArgs {
   int64_t tiles;                          // along the row
   TileEpilogue epilogue;                  // acc_in and dst_offset are those of the block's plane
   const NarrowTensors* narrow = nullptr;  // types of dst and acc_in; null: float
+  // Of bytes the planes are int32, one set for each range of channels, `distance` apart; [16] are
+  // added to sums: (128 - zero point) times those of weights, and [16] are what they are multiplied
+  // by.
+  int64_t ranges = 1, distance = 0;
+  const int32_t* start = nullptr;
+  const float* unscale = nullptr;
 };
 
 // In the order of kWinogradTransforms.

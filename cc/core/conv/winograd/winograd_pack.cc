@@ -47,31 +47,9 @@ WinogradAxis MakeAxis(int m, int r) {
 // Of the phases of 3 taps at stride 2, by their first pixel.
 constexpr WinogradAxis kSplitAxes[] = {{2, 3, {{1, 0}, {1, 1}, {0, 1}}}, {1, 3, {{1}, {0}, {1}}}};
 
-// (s G) w (s G)^T of one source channel and the 16 output channels of a block, of which `lanes` are
-// there, where w[tap * tap_step] is the first. Every other word of [xi][plane_words].
-void PackBytesBlock(const int8_t* w, int64_t tap_step, int64_t lanes, int16_t* out,
-                    int64_t plane_words) {
-  constexpr int kG[kBytesAlpha][kBytesTaps] = {{6, 0, 0}, {1, 1, 1},  {1, -1, 1},
-                                               {1, 2, 4}, {1, -2, 4}, {0, 0, 6}};
-  int16_t taps[kBytesTaps][kBytesTaps][kBlock] = {};
-  for (int t = 0; t < kBytesTaps * kBytesTaps; ++t) {
-    std::copy_n(w + t * tap_step, lanes, taps[t / kBytesTaps][t % kBytesTaps]);
-  }
-  for (int i = 0; i < kBytesAlpha; ++i) {
-    int16_t row[kBytesTaps][kBlock] = {};
-    for (int t = 0; t < kBytesTaps * kBytesTaps; ++t) {
-      const int k = t / kBytesTaps, j = t % kBytesTaps;
-      for (int lane = 0; lane < kBlock; ++lane) row[j][lane] += kG[i][k] * taps[k][j][lane];
-    }
-    for (int x = 0; x < kBytesAlpha; ++x, out += plane_words) {
-      int16_t sums[kBlock] = {};
-      for (int j = 0; j < kBytesTaps; ++j) {
-        for (int lane = 0; lane < kBlock; ++lane) sums[lane] += kG[x][j] * row[j][lane];
-      }
-      for (int lane = 0; lane < kBlock; ++lane) out[2 * lane] = sums[lane];
-    }
-  }
-}
+// s G of bytes (winograd_bytes_kernel.h): its products are exact in double and in 16 bits.
+constexpr WinogradAxis kBytesAxis = {
+    3, 6, {{6, 0, 0}, {1, 1, 1}, {1, -1, 1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 6}}};
 
 // The fewest equal ranges of channels whose sums are exact, whatever the source is.
 int32_t RangesOf(const ConvPlan& plan, const int8_t* hwio) {
@@ -95,41 +73,25 @@ int32_t RangesOf(const ConvPlan& plan, const int8_t* hwio) {
   return static_cast<int32_t>(p.most_ranges);
 }
 
-void PackBytes(const ConvPlan& plan, const int8_t* hwio, float* packed, ThreadPool& pool) {
-  const WinogradPlan& p = plan.Own<WinogradPlan>();
+// What stands behind the planes of bytes: sums of each channel's weights, and the number of ranges.
+void PackSums(const ConvPlan& plan, const int8_t* hwio, int32_t* sums) {
   const ConvDesc& d = plan.desc;
-  const int64_t planes = p.transform().planes(), tap_step = d.ic() * d.oc();
-  int32_t* const sums = reinterpret_cast<int32_t*>(packed + planes * p.plane_dwords);
-  pool.ParallelFor(p.groups.size(), [&](int64_t task, int) {
-    const OutputGroup& g = p.groups[task];
-    const int64_t lanes = g.blocks * kBlock, dwords = p.Dwords(d.ic()) * lanes;
-    for (int64_t xi = 0; xi < planes; ++xi) {
-      std::memset(packed + xi * p.plane_dwords + g.offset, 0, dwords * sizeof(float));
-    }
-    for (int64_t b = 0; b < g.blocks; ++b) {
-      const int64_t o = (g.first_block + b) * kBlock, there = std::min(kBlock, d.oc() - o);
-      int32_t* const of_block = sums + o;
-      std::fill_n(of_block, kBlock, 0);
-      for (int64_t c = 0; c < d.ic(); ++c) {
-        const int8_t* const w = hwio + c * d.oc() + o;
-        for (int64_t t = 0; t < d.kh() * d.kw(); ++t) {
-          for (int64_t lane = 0; lane < there; ++lane) of_block[lane] += w[t * tap_step + lane];
-        }
-        float* const row = packed + g.offset + c / 2 * lanes + b * kBlock;
-        PackBytesBlock(w, tap_step, there, reinterpret_cast<int16_t*>(row) + c % 2,
-                       2 * p.plane_dwords);
-      }
-    }
-  });
+  std::fill_n(sums, plan.ocb * kBlock, 0);
+  for (int64_t i = 0; i < d.kh() * d.kw() * d.ic(); ++i) {
+    for (int64_t o = 0; o < d.oc(); ++o) sums[o] += hwio[i * d.oc() + o];
+  }
   sums[plan.ocb * kBlock] = RangesOf(plan, hwio);
 }
 
-// [xi][16] floats as bfloat16, which are the first or second half of dwords [xi][plane_dwords].
-void StoreHalves(const float* from, int64_t planes, int64_t plane_dwords, int64_t half,
+// [xi][16] floats as numbers of 16 bits, the first or second half of dwords [xi][plane_dwords].
+void StoreHalves(const float* from, bool bytes, int64_t planes, int64_t plane_dwords, int64_t half,
                  float* dwords) {
   for (int64_t xi = 0; xi < planes; ++xi, from += kBlock, dwords += plane_dwords) {
-    Bfloat16* const out = reinterpret_cast<Bfloat16*>(dwords) + half;
-    for (int64_t lane = 0; lane < kBlock; ++lane) out[2 * lane] = RoundToBfloat16(from[lane]);
+    uint16_t* const out = reinterpret_cast<uint16_t*>(dwords) + half;
+    for (int64_t lane = 0; lane < kBlock; ++lane) {
+      out[2 * lane] = bytes ? static_cast<uint16_t>(static_cast<int16_t>(from[lane]))
+                            : RoundToBfloat16(from[lane]).bits;
+    }
   }
 }
 
@@ -139,16 +101,20 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
                   const float*) {
   const WinogradPlan& p = plan.Own<WinogradPlan>();
   const ConvDesc& d = plan.desc;
-  if (p.bytes()) return PackBytes(plan, reinterpret_cast<const int8_t*>(hwio), packed, pool);
-  std::vector<float> widened;
-  if (d.narrow()) {
-    widened.resize(d.kh() * d.kw() * d.ic() * d.oc());
+  const WinogradTransform& t = p.transform();
+  std::vector<float> widened(d.narrow() ? d.kh() * d.kw() * d.ic() * d.oc() : 0);
+  if (p.bytes()) {
+    const int8_t* const bytes = reinterpret_cast<const int8_t*>(hwio);
+    std::copy_n(bytes, widened.size(), widened.data());
+    PackSums(plan, bytes, reinterpret_cast<int32_t*>(packed + t.planes() * p.plane_dwords));
+  } else {
     for (size_t i = 0; i < widened.size(); ++i)
       widened[i] = PackedBfloat16(d.types.weights, hwio, static_cast<int64_t>(i));
-    hwio = widened.data();
   }
-  const WinogradTransform& t = p.transform();
-  const WinogradAxis h = MakeAxis(t.mh, t.taps_h()), w = MakeAxis(t.mw, t.taps_w());
+  if (d.narrow()) hwio = widened.data();
+  const WinogradAxis h = p.bytes() ? kBytesAxis : MakeAxis(t.mh, t.taps_h());
+  const WinogradAxis w = p.bytes() ? kBytesAxis : MakeAxis(t.mw, t.taps_w());
+  const bool halves = p.bytes() || p.bf16();
   const WinogradWeightsKernels& kernels = WinogradWeightsKernelsFor(plan.isa);
   const int64_t planes = t.planes(), channels = p.channels, of_phase = channels / t.phases();
   const int64_t groups = p.groups.size();
@@ -165,9 +131,9 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
     a.w = &w;
     a.taps = taps;
     const int64_t begin = dwords * split / splits, end = dwords * (split + 1) / splits;
-    alignas(64) float rounded[kMaxWinogradPlanes * kBlock];
-    a.plane_stride = p.bf16() ? kBlock : p.plane_dwords;
-    for (int64_t xi = 0; p.bf16() && xi < planes; ++xi) {
+    alignas(64) float whole[kMaxWinogradPlanes * kBlock];
+    a.plane_stride = halves ? kBlock : p.plane_dwords;
+    for (int64_t xi = 0; halves && xi < planes; ++xi) {
       std::memset(packed + xi * p.plane_dwords + g.offset + begin * lanes, 0,
                   (end - begin) * lanes * sizeof(float));
     }
@@ -192,9 +158,9 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
           }
         }
         float* const out = packed + g.offset + c / per_dword * lanes + b * kBlock;
-        a.out = p.bf16() ? rounded : out;
+        a.out = halves ? whole : out;
         kernels.transform(a);
-        if (p.bf16()) StoreHalves(rounded, planes, p.plane_dwords, c % 2, out);
+        if (halves) StoreHalves(whole, p.bytes(), planes, p.plane_dwords, c % 2, out);
       }
     }
   });

@@ -19,11 +19,6 @@ constexpr int kSmallGrowth = 2;
 // (Zen 3, two threads), 64->3 at 128x128 2100 against 1795.
 constexpr int64_t kFewChannels = 2;
 
-// The one whose arithmetic is exact in integers.
-bool IsOfBytes(const WinogradTransform& t) {
-  return t.kh == kBytesTaps && t.kw == kBytesTaps && t.mh == kBytesTile && t.mw == kBytesTile;
-}
-
 TileFamily FamilyOf(const WinogradTransform& t, const ConvDesc& d, Isa isa) {
   if (d.src.dtype() == DataType::u8) return TileFamily::kWordSums;
   if (d.narrow() && t.rounds_planes() && isa == Isa::kAvx512Bf16) return TileFamily::kBf16Sums;
@@ -125,7 +120,7 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   }
   if (!Applies(t, d)) return "the window, its stride, groups or layouts are not the transform's";
   const bool bytes = d.src.dtype() == DataType::u8;
-  if (bytes && !IsOfBytes(t)) return "bytes have exact sums, and this transform rounds";
+  if (bytes && self.variant != kBytesRow) return "bytes have exact sums, and this transform rounds";
   if (t.split_phases() && FamilyOf(t, d, isa) != TileFamily::kBf16Sums) {
     return "phases are split in bfloat16 with AVX512_BF16 alone";
   }
