@@ -1,29 +1,31 @@
 #include "cc/core/conv/conv_algorithms.h"
 
-#include "cc/core/conv/depthwise/depthwise.h"
 #include "cc/core/conv/direct/direct.h"
-#include "cc/core/conv/gemm/conv_gemm.h"
-#include "cc/core/conv/lanes/lanes.h"
-#include "cc/core/conv/rows/rows.h"
 #include "cc/core/conv/winograd/winograd.h"
 
 namespace bd {
 namespace {
 
-Algorithm Direct(const char* name, DirectVariant variant) {
-  const bool narrow = variant == kBlockedTiles || variant == kNhwcTiles;
-  return BD_CONV_ROW(name, variant, narrow, Direct);
+Algorithm Variant(Algorithm room, const char* name, int variant, bool narrow) {
+  room.name = name;
+  room.variant = variant;
+  room.narrow = narrow;
+  return room;
 }
 
 std::vector<Algorithm> MakeTable() {
   std::vector<Algorithm> table = {
-      BD_CONV_ROW("rows", 0, false, Rows),   BD_CONV_ROW("depthwise", 0, true, Depthwise),
-      BD_CONV_ROW("lanes", 0, false, Lanes), Direct("paired", kFipTiles),
-      Direct("direct", kBlockedTiles),       BD_CONV_ROW("gemm", 0, true, Gemm),
-      Direct("direct_plain", kNhwcTiles),    Direct("dot", kDotLanes),
+      kRows,
+      kDepthwise,
+      kLanes,
+      Variant(kDirect, "paired", kFipTiles, false),
+      Variant(kDirect, "direct", kBlockedTiles, true),
+      kGemm,
+      Variant(kDirect, "direct_plain", kNhwcTiles, true),
+      Variant(kDirect, "dot", kDotLanes, false),
   };
   for (int row = 0; row < kNumWinogradTransforms; ++row) {
-    table.push_back(BD_CONV_ROW(kWinogradTransforms[row].name, row, true, Winograd));
+    table.push_back(Variant(kWinograd, kWinogradTransforms[row].name, row, true));
   }
   return table;
 }

@@ -60,16 +60,8 @@ struct Algorithm {
   void (*run)(const ConvRun& run, ThreadPool& pool);
 };
 
-// The functions of a room's rows, and a row of them.
-#define BD_CONV_ALGORITHM(Room)                                                             \
-  std::string Room##Applies(const Algorithm& self, const ConvDesc& desc, Isa isa);          \
-  ConvCost Room##Cost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);   \
-  void Plan##Room(const Algorithm& self, ConvPlan* plan);                                   \
-  void Pack##Room(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool, \
-                  const float* src);                                                        \
-  void Run##Room(const ConvRun& run, ThreadPool& pool)
-#define BD_CONV_ROW(name, variant, narrow, Room) \
-  { name, variant, narrow, Room##Applies, Room##Cost, Plan##Room, Pack##Room, Run##Room }
+// Of the rooms; conv_algorithms.cc makes the table of them, with all variants.
+extern const Algorithm kRows, kDepthwise, kLanes, kDirect, kGemm, kWinograd;
 
 struct ConvPlan {
   ConvDesc desc;

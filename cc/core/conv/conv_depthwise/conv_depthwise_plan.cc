@@ -57,7 +57,7 @@ bool ReadsTensors(const PostOpChain& chain) {
 
 // The plan of the first, if tiles make it.
 const DirectPlan* TilesOf(const ConvPlan& first) {
-  const bool tiles = first.algorithm->plan == PlanDirect && !first.empty();
+  const bool tiles = first.algorithm->run == RunDirect && !first.empty();
   return tiles ? &first.Own<DirectPlan>() : nullptr;
 }
 
@@ -68,7 +68,7 @@ bool CanFuse(const ConvDepthwisePlan& plan) {
   const DirectPlan* p = TilesOf(plan.first);
   return p != nullptr && p->in_place && !p->by_row && p->icb_chunk == plan.first.icb &&
          (p->variant == kBlockedTiles || p->variant == kFipTiles) && first.groups == 1 &&
-         plan.depthwise.algorithm->plan == PlanDepthwise && !ReadsTensors(first.post_ops) &&
+         plan.depthwise.algorithm->run == RunDepthwise && !ReadsTensors(first.post_ops) &&
          d.sh() <= (d.kh() - 1) * d.dh() + 1 && !plan.depthwise.empty();
 }
 

@@ -47,7 +47,7 @@ class DepthwiseBlock {
 };
 
 // Of bytes, for each thread: the rows of src that a window meets in a ring, as dwords
-// (depthwise_bytes_kernel.h) or padded bytes, and sums. Of others there is nothing to plan but
+// (depthwise_kernel.h) or padded bytes, and sums. Of others there is nothing to plan but
 // tasks.
 struct DepthwisePlan {
   int64_t ring_rows = 0;
@@ -63,12 +63,8 @@ struct DepthwisePlan {
 
 // Weights are packed [icb][kh][kw][16], those of bytes as dwords, [icb][rows][taps][16], and behind
 // them their sums, an int32 a channel.
-BD_CONV_ALGORITHM(Depthwise);
-
-// The window in dwords; then the rest, of a plan that is not empty.
-void ShapeDepthwiseBytes(const ConvDesc& d, Isa isa, DepthwisePlan* own);
-void PlanDepthwiseBytes(ConvPlan* plan, DepthwisePlan* own);
-void PackDepthwiseBytes(const ConvPlan& plan, const int8_t* hwio, float* packed);
-void RunDepthwiseBytes(const ConvRun& run, ThreadPool& pool);
+void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                   const float* src);
+void RunDepthwise(const ConvRun& run, ThreadPool& pool);
 
 }  // namespace bd

@@ -1,7 +1,6 @@
 // Depthwise rows of bfloat16: with AVX512_BF16 numbers of two rows of a window are multiplied at
 // once. Compiled once per ISA; the contract is depthwise_kernel.h.
-#include "cc/core/conv/depthwise/depthwise_bf16_kernel.h"
-
+#include "cc/core/conv/depthwise/depthwise_kernel.h"
 #include "cc/core/conv/depthwise/depthwise_rows_inl.h"
 #include "cc/core/gemm/tiles/epilogue_inl.h"
 #include "cc/core/gemm/tiles/narrow_epilogue_inl.h"

@@ -1,9 +1,8 @@
-// Depthwise rows of bytes. Compiled once per ISA; the contract is depthwise_bytes_kernel.h.
+// Depthwise rows of bytes. Compiled once per ISA; the contract is depthwise_kernel.h.
 //
 // A row splits into tiles of pixels, of which one vector after the other is made. Of windows known
 // at compile time a tile loads each source vector once for all products with it.
-#include "cc/core/conv/depthwise/depthwise_bytes_kernel.h"
-
+#include "cc/core/conv/depthwise/depthwise_kernel.h"
 #include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
 #include "cc/simd/convert/int8.h"
 

@@ -1,8 +1,135 @@
-// Runs depthwise convolutions: tasks are ranges of the output rows of all channel blocks.
+// Runs depthwise convolutions: tasks are ranges of the output rows of all channel blocks. Rows of
+// src are read where they lie; those of bytes become rows of dwords, or of padded bytes, each once
+// for all rows of dst that read it.
+#include <string.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <vector>
+
 #include "cc/core/conv/depthwise/depthwise.h"
-#include "cc/core/conv/depthwise/depthwise_bf16_kernel.h"
+#include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
+namespace {
+
+// Output rows of one channel block after the other.
+class ByteRows {
+ public:
+  ByteRows(const ConvRun& run, int thread)
+      : run_(run),
+        d_(run.d),
+        kernels_(DepthwiseBytesKernelsFor(run.plan.isa)),
+        own_(run.plan.Own<DepthwisePlan>()),
+        ring_(run.scratch.Grant(own_.ring, thread)),
+        rows_(own_.ring_rows),
+        row_args_(),
+        args_(),
+        tile_() {
+    tile_.narrow = &run.plan.tensors;
+    row_args_.zero = static_cast<uint8_t>(d_.types.src_quantization.zero_point);
+    row_args_.first = -d_.pad_left();
+    row_args_.dw = d_.dw();
+    row_args_.iw = d_.iw();
+    row_args_.columns = own_.columns;
+    args_.rows = rows_.data();
+    args_.bytes = own_.bytes;
+    args_.count = own_.rows;
+    args_.taps = own_.taps;
+    args_.row_step = d_.sh();
+    args_.row_distance = own_.row_distance;
+    args_.step = d_.sw();
+    args_.tap_step = own_.tap_columns;
+    args_.ow = d_.ow();
+    args_.sums = reinterpret_cast<int32_t*>(run.scratch.Grant(own_.sums, thread));
+    args_.tile = &tile_;
+  }
+
+  // Rows [begin, end) of a block of image n.
+  void Run(int64_t n, int64_t block, int64_t begin, int64_t end) {
+    const int64_t channel = block * kBlock, of_block = own_.rows * own_.taps * kBlock;
+    const float* const packed = run_.buffers.packed;
+    columns_.Bind(d_.types.src_quantization,
+                  reinterpret_cast<const int32_t*>(packed + run_.plan.icb * of_block) + channel,
+                  run_.buffers.weight_scales + channel, d_.oc() - channel, kBlock, &tile_);
+    src_ = run_.SrcBlock(n, block);
+    made_ = INT64_MIN;
+    args_.weights = packed + block * of_block;
+    args_.start = reinterpret_cast<const int32_t*>(tile_.fip.channel_terms);
+    for (int64_t h = begin; h < end; h += args_.oh) {
+      args_.oh = std::min(own_.rows_together, end - h);
+      MakeRows(h * d_.sh() - d_.pad_top(),
+               (args_.oh - 1) * d_.sh() + (own_.rows - 1) * own_.row_distance + 1);
+      tile_.epilogue = BlocksEpilogue(run_, block, 1, n, h * d_.ow());
+      tile_.dst =
+          BytesFrom(run_.DstBlock(n, block), h * d_.ow() * kBlock * run_.plan.tensors.dst_bytes);
+      kernels_.rows(args_);
+    }
+  }
+
+ private:
+  // Of `count` rows of src from `first` on those that windows begin at or meet; what the ring has
+  // need not be made.
+  void MakeRows(int64_t first, int64_t count) {
+    const int64_t every = std::gcd(d_.sh(), own_.row_distance);
+    int64_t slot = (first + d_.pad_top()) % own_.ring_rows;
+    for (int64_t r = first; r < first + count; r += every) {
+      char* const row = ring_ + slot * own_.row_bytes;
+      if (r >= made_) own_.bytes ? Pad(Row(r), row) : Dwords(r, row);
+      rows_[r - first] = reinterpret_cast<const float*>(row);
+      slot += every;
+      if (slot >= own_.ring_rows) slot -= own_.ring_rows;
+    }
+    made_ = first + count;
+  }
+
+  void Pad(const uint8_t* row, char* to) const {
+    const int64_t left = std::min(d_.pad_left(), own_.columns);
+    const int64_t inside = row == nullptr ? 0 : std::min(d_.iw(), own_.columns - left);
+    char* const right = to + (left + inside) * kBlock;
+    memset(to, row_args_.zero, left * kBlock);
+    if (inside > 0) memcpy(to + left * kBlock, row, inside * kBlock);
+    memset(right, row_args_.zero, to + own_.row_bytes - right);
+  }
+
+  // Of pairs, with the row one dh below.
+  void Dwords(int64_t r, char* to) {
+    row_args_.rows[0] = Row(r);
+    row_args_.rows[1] = Row(r + d_.dh());
+    row_args_.dst = reinterpret_cast<float*>(to);
+    kernels_.dwords(row_args_);
+  }
+
+  const uint8_t* Row(int64_t r) const {
+    if (r < 0 || r >= d_.ih()) return nullptr;
+    return reinterpret_cast<const uint8_t*>(src_) + r * d_.iw() * kBlock;
+  }
+
+  const ConvRun& run_;
+  const ConvDesc& d_;
+  const DepthwiseBytesKernels& kernels_;
+  const DepthwisePlan& own_;
+  char* const ring_;
+  const float* src_ = nullptr;
+  int64_t made_ = INT64_MIN;  // the row behind the last one in the ring
+  std::vector<const float*> rows_;
+  Int8Columns columns_;
+  DwordRowArgs row_args_;
+  ByteRowsArgs args_;
+  TileArgs tile_;
+};
+
+void RunBytes(const ConvRun& run, ThreadPool& pool) {
+  std::vector<std::optional<ByteRows>> rows(static_cast<size_t>(pool.num_threads()));
+  ForBlockRows(run, pool, [&](int64_t n, int64_t block, int64_t begin, int64_t end, int thread) {
+    std::optional<ByteRows>& of_thread = rows[static_cast<size_t>(thread)];
+    if (!of_thread) of_thread.emplace(run, thread);
+    of_thread->Run(n, block, begin, end);
+  });
+}
+
+}  // namespace
 
 DepthwiseArgs DepthwiseArgsOf(const ConvRun& run, int64_t block, int64_t inputs) {
   const ConvDesc& d = run.d;
@@ -45,7 +172,7 @@ void DepthwiseBlock::RunInto(const float* const* rows, float* dst) {
 }
 
 void RunDepthwise(const ConvRun& run, ThreadPool& pool) {
-  if (run.d.src.dtype() == DataType::u8) return RunDepthwiseBytes(run, pool);
+  if (run.d.src.dtype() == DataType::u8) return RunBytes(run, pool);
   const int64_t row_bytes = run.d.iw() * kBlock * run.plan.src_bytes;
   ForBlockRows(run, pool, [&](int64_t n, int64_t block, int64_t begin, int64_t end, int) {
     DepthwiseBlock of_block(run, n, block);

@@ -83,7 +83,9 @@ struct DirectPlan {
   bool blocked() const { return variant != kNhwcTiles; }
 };
 
-BD_CONV_ALGORITHM(Direct);
+void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                const float* src);
+void RunDirect(const ConvRun& run, ThreadPool& pool);
 
 // Packs source blocks [b0, b1) of a group of a blocked source from run.buffers.plain, the first at
 // `out`.

@@ -248,9 +248,7 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   }
 }
 
-}  // namespace
-
-std::string DirectApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
+std::string Applies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   if (d.pooled()) return "register tiles do not pool";
   if (d.algorithm == ConvAlgorithm::kDirect && d.tiles_mix_groups()) {
     return "register tiles multiply channels of other groups by zero, which may be infinite";
@@ -278,7 +276,7 @@ std::string DirectApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   return fip && d.algorithm == ConvAlgorithm::kFip ? "multiplying in pairs is asked for" : "";
 }
 
-ConvCost DirectCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
+ConvCost Cost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
   // Asked for Winograd it is what remains.
   if (d.algorithm == ConvAlgorithm::kWinograd) return {std::numeric_limits<double>::infinity()};
   const bool fip = self.variant == kFipTiles;
@@ -296,7 +294,7 @@ ConvCost DirectCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threa
   return cost;
 }
 
-void PlanDirect(const Algorithm& self, ConvPlan* plan) {
+void Plan(const Algorithm& self, ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const auto own = std::make_shared<DirectPlan>();
   DirectPlan* p = own.get();
@@ -393,5 +391,10 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
                     {"task_blocks", task_groups * p->groups.widest_blocks},
                     {"lane_blocks", p->scaled.count > 0 ? p->groups.widest_blocks : 0}};
 }
+
+}  // namespace
+
+const Algorithm kDirect = {"direct", kBlockedTiles, true,       Applies,
+                           Cost,     Plan,          PackDirect, RunDirect};
 
 }  // namespace bd

@@ -1,14 +1,21 @@
-#include "cc/core/conv/gemm/conv_gemm.h"
-
+// A 1x1 convolution of plain tensors as a product of matrices (cc/core/gemm): a row of A is a
+// pixel.
 #include <algorithm>
 #include <limits>
 #include <memory>
 
+#include "cc/core/conv/common/conv_run.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/gemm/fip.h"
+#include "cc/core/gemm/gemm.h"
 
 namespace bd {
 namespace {
+
+struct ConvGemmPlan {
+  GemmPlan gemm;
+  ScratchPiece<uint8_t> rows;  // what the product needs for them
+};
 
 int64_t RowsOf(const ConvDesc& d) { return d.n() * d.oh() * d.ow(); }
 
@@ -25,10 +32,8 @@ bool InPairs(const ConvDesc& d, Isa isa) {
   return d.keeps_weights && Multiplies(d, true) < Multiplies(d, false);
 }
 
-}  // namespace
-
 // Weights that change stay with `direct_plain`: packing them takes longer than all else.
-std::string GemmApplies(const Algorithm&, const ConvDesc& d, Isa) {
+std::string Applies(const Algorithm&, const ConvDesc& d, Isa) {
   if (!d.src.channels_last() || !d.dst.channels_last() || !d.pointwise() || d.groups != 1 ||
       d.pooled()) {
     return "not a product of matrices";
@@ -37,12 +42,12 @@ std::string GemmApplies(const Algorithm&, const ConvDesc& d, Isa) {
   return d.changes_weights ? "the weights change" : "";
 }
 
-ConvCost GemmCost(const Algorithm&, const ConvDesc& d, Isa isa, int threads) {
+ConvCost Cost(const Algorithm&, const ConvDesc& d, Isa isa, int threads) {
   if (d.algorithm == ConvAlgorithm::kWinograd) return {std::numeric_limits<double>::infinity()};
   return DirectSums(d, Multiplies(d, InPairs(d, isa)), threads);
 }
 
-void PlanGemm(const Algorithm& self, ConvPlan* plan) {
+void Plan(const Algorithm& self, ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const auto own = std::make_shared<ConvGemmPlan>();
   plan->own = own;
@@ -67,12 +72,11 @@ void PlanGemm(const Algorithm& self, ConvPlan* plan) {
   plan->blocking = {{"panel_blocks", own->gemm.panels.empty() ? 0 : own->gemm.panels[0].blocks}};
 }
 
-void PackGemm(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-              const float*) {
+void Pack(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool, const float*) {
   PackGemm(plan.Own<ConvGemmPlan>().gemm, {hwio, plan.desc.oc(), 1}, packed, &pool);
 }
 
-void RunGemm(const ConvRun& run, ThreadPool& pool) {
+void Run(const ConvRun& run, ThreadPool& pool) {
   const ConvDesc& d = run.d;
   const ConvGemmPlan& own = run.plan.Own<ConvGemmPlan>();
   GemmArgs args;
@@ -93,5 +97,9 @@ void RunGemm(const ConvRun& run, ThreadPool& pool) {
   args.scratch = run.scratch.Grant(own.rows);
   RunGemm(own.gemm, args, RowsOf(d), pool);
 }
+
+}  // namespace
+
+const Algorithm kGemm = {"gemm", 0, true, Applies, Cost, Plan, Pack, Run};
 
 }  // namespace bd

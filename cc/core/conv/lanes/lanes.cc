@@ -1,14 +1,30 @@
-#include "cc/core/conv/lanes/lanes.h"
-
+// Convolutions whose groups share blocks of channels, each of which sees its own sources only.
+//
+// Register tiles (../direct) multiply whole blocks, by weights that are zero for channels of other
+// groups; and zero times infinity is NaN. Here lane l of a block of dst, of group g(l), reads what
+// lies in lane l, too: row j of the spread source holds channel j of group g(l),
+//
+//   spread[j][x][l] = src[x][g(l) * inputs + j]       0 <= j < inputs, channels of a group
+//   dst[p][l] = sum over kh, j, kw of spread[j][p * sw + kw * dw - pad_left][l] * w[kh][j][kw][l]
+//
+// which is a depthwise convolution by kh * inputs rows (../depthwise).
 #include <algorithm>
 #include <memory>
 #include <vector>
 
+#include "cc/core/conv/common/conv_run.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/depthwise/depthwise.h"
 
 namespace bd {
 namespace {
+
+struct LanesPlan {
+  int64_t ring = 1;                    // source rows that stay spread
+  ScratchPiece<float> spread;          // for each thread: [ring][inputs][iw][16]
+  ScratchPiece<const float*> of_taps;  // for each thread: [kh][inputs]
+  ScratchPiece<float> row;             // for each thread, of a plain dst: a row twice
+};
 
 int64_t Inputs(const ConvDesc& d) { return d.ic() / d.groups; }
 
@@ -81,22 +97,20 @@ class Block {
   std::vector<int64_t> kept_;  // which source row a slot of the ring holds
 };
 
-}  // namespace
-
-std::string LanesApplies(const Algorithm&, const ConvDesc& d, Isa) {
+std::string Applies(const Algorithm&, const ConvDesc& d, Isa) {
   if (d.pooled()) return "lanes do not pool";
   return d.algorithm == ConvAlgorithm::kDirect && d.tiles_mix_groups()
              ? ""
              : "groups have whole blocks, or what is infinite may reach their neighbours";
 }
 
-ConvCost LanesCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
+ConvCost Cost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
   const double taps = kCpu.depthwise_tap * static_cast<double>(d.kh() * d.kw());
   const double row = kCpu.depthwise_row + d.ow() * Inputs(d) * (taps + kCpu.spread_pixel);
   return {d.n() * CeilDiv(d.oc(), kBlock) * d.oh() * row / threads};
 }
 
-void PlanLanes(const Algorithm& self, ConvPlan* plan) {
+void Plan(const Algorithm& self, ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const auto own = std::make_shared<LanesPlan>();
   plan->own = own;
@@ -116,8 +130,8 @@ void PlanLanes(const Algorithm& self, ConvPlan* plan) {
   plan->blocking = {{"strip_rows", own->ring}, {"task_blocks", 1}};
 }
 
-void PackLanes(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-               const float*) {
+// [ocb][kh][inputs][kw][16]
+void Pack(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool, const float*) {
   const ConvDesc& d = plan.desc;
   const int64_t inputs = Inputs(d);
   pool.ParallelFor(plan.ocb * d.kh(), [&](int64_t task, int) {
@@ -132,11 +146,15 @@ void PackLanes(const ConvPlan& plan, const float* hwio, float* packed, ThreadPoo
   });
 }
 
-void RunLanes(const ConvRun& run, ThreadPool& pool) {
+void Run(const ConvRun& run, ThreadPool& pool) {
   ForBlockRows(run, pool, [&](int64_t n, int64_t b, int64_t begin, int64_t end, int thread) {
     Block block(run, n, b, thread);
     for (int64_t h = begin; h < end; ++h) block.Run(h);
   });
 }
+
+}  // namespace
+
+const Algorithm kLanes = {"lanes", 0, false, Applies, Cost, Plan, Pack, Run};
 
 }  // namespace bd

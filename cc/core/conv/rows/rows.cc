@@ -1,16 +1,21 @@
-#include "cc/core/conv/rows/rows.h"
-
+// A 1x1 convolution of few pixels as a small-M product on plain weights (cc/core/inner_product).
 #include <algorithm>
 #include <memory>
 
+#include "cc/core/conv/common/conv_run.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/inner_product/gemv.h"
 
 namespace bd {
+namespace {
+
+struct RowsPlan {
+  ScratchPiece<float> row;  // a task's columns of dst, for each thread
+};
 
 // So few rows that packing would only read and keep a large matrix twice; where it is packed once
 // for many calls, so few that reading it as it is is faster.
-std::string RowsApplies(const Algorithm&, const ConvDesc& d, Isa isa) {
+std::string Applies(const Algorithm&, const ConvDesc& d, Isa isa) {
   const GemvKernels& kernels = GemvKernelsFor(isa);
   const bool kept = d.keeps_weights && d.algorithm == ConvAlgorithm::kAuto;
   if (!d.src.channels_last() || !d.dst.channels_last() || !d.pointwise() || d.groups != 1 ||
@@ -20,11 +25,11 @@ std::string RowsApplies(const Algorithm&, const ConvDesc& d, Isa isa) {
   return d.oh() * d.ow() <= (kept ? kernels.max_kept_rows : kernels.max_rows) ? "" : "many rows";
 }
 
-ConvCost RowsCost(const Algorithm&, const ConvDesc& d, Isa, int) {
+ConvCost Cost(const Algorithm&, const ConvDesc& d, Isa, int) {
   return {0, static_cast<double>(d.ic()) * d.oc()};
 }
 
-void PlanRows(const Algorithm& self, ConvPlan* plan) {
+void Plan(const Algorithm& self, ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const auto own = std::make_shared<RowsPlan>();
   plan->own = own;
@@ -39,13 +44,14 @@ void PlanRows(const Algorithm& self, ConvPlan* plan) {
   plan->blocking = {{"strip_pixels", d.oh() * d.ow()}, {"task_blocks", columns / kBlock}};
 }
 
-void PackRows(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-              const float*) {
+// Nothing is packed but a note on weights that stay: 1 where all are finite, so that those that
+// meet only zeros may be skipped, else 0.
+void Pack(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool, const float*) {
   std::fill(packed, packed + plan.packed_floats(), 0.f);
   if (AllFinite(hwio, plan.desc.ic() * plan.desc.oc(), pool)) *packed = 1.f;
 }
 
-void RunRows(const ConvRun& run, ThreadPool& pool) {
+void Run(const ConvRun& run, ThreadPool& pool) {
   const ConvDesc& d = run.d;
   const int64_t tasks = run.plan.tasks, rows = run.plane();
   const bool finite =
@@ -67,5 +73,9 @@ void RunRows(const ConvRun& run, ThreadPool& pool) {
     StorePlain(run, {0, 0, rows, first, a.count}, nullptr, 0, a.dst);
   });
 }
+
+}  // namespace
+
+const Algorithm kRows = {"rows", 0, false, Applies, Cost, Plan, Pack, Run};
 
 }  // namespace bd

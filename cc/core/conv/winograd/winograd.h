@@ -48,6 +48,8 @@ struct WinogradPlan {
 // multiply sums by and [ocb][16] of terms (cc/core/gemm/fip.h). Planes of words and of bfloat16 are
 // in dwords of two channels. Of bytes there are, behind all planes, sums of each channel's weights
 // [ocb][16], in int32, and the number of ranges.
-BD_CONV_ALGORITHM(Winograd);
+void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                  const float* src);
+void RunWinograd(const ConvRun& run, ThreadPool& pool);
 
 }  // namespace bd

@@ -50,7 +50,7 @@ int64_t ChannelsOf(const WinogradTransform& t, const ConvDesc& d) {
   return t.phases() * (t.split_phases() ? CeilDiv(d.ic(), kBlock) * kBlock : d.ic());
 }
 
-bool Applies(const WinogradTransform& t, const ConvDesc& d) {
+bool Fits(const WinogradTransform& t, const ConvDesc& d) {
   const bool fits = t.stride == 1 || t.split_phases()
                         ? d.src.blocked()
                         : d.src.channels_last() && d.ic() * t.phases() <= kBlock;
@@ -110,15 +110,13 @@ bool PoolsTiles(const WinogradTransform& t, const ConvDesc& d) {
          epilogue.rest.len() == 0;
 }
 
-}  // namespace
-
-std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
+std::string Applies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   const WinogradTransform& t = kWinogradTransforms[self.variant];
   if (d.algorithm == ConvAlgorithm::kDirect || d.algorithm == ConvAlgorithm::kFip ||
       d.algorithm == ConvAlgorithm::kAutoSmallest) {
     return "the algorithm asked for is another";
   }
-  if (!Applies(t, d)) return "the window, its stride, groups or layouts are not the transform's";
+  if (!Fits(t, d)) return "the window, its stride, groups or layouts are not the transform's";
   const bool bytes = d.src.dtype() == DataType::u8;
   if (bytes && self.variant != kBytesRow) return "bytes have exact sums, and this transform rounds";
   if (t.split_phases() && FamilyOf(t, d, isa) != TileFamily::kBf16Sums) {
@@ -134,7 +132,7 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   return "";
 }
 
-ConvCost WinogradCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
+ConvCost Cost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
   const WinogradTransform& t = kWinogradTransforms[self.variant];
   const double weights = static_cast<double>(t.products() * d.ic()) * d.oc();
   const TileFamily family = FamilyOf(t, d, isa);
@@ -148,7 +146,7 @@ ConvCost WinogradCost(const Algorithm& self, const ConvDesc& d, Isa isa, int thr
           PackCycles(d, weights, line, threads) / unit};
 }
 
-void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
+void Plan(const Algorithm& self, ConvPlan* plan) {
   ConvDesc d = plan->desc;
   const auto own = std::make_shared<WinogradPlan>();
   WinogradPlan* p = own.get();
@@ -199,5 +197,9 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
                     {"task_blocks", task_groups * p->groups.widest_blocks},
                     {"pass_blocks", p->pass_groups * p->groups.widest_blocks}};
 }
+
+}  // namespace
+
+const Algorithm kWinograd = {"winograd", 0, true, Applies, Cost, Plan, PackWinograd, RunWinograd};
 
 }  // namespace bd

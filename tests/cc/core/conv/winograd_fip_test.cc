@@ -60,7 +60,7 @@ class WinogradFipTest : public ::testing::Test {
     ThreadPool pool(threads);
     ConvPlan plan;
     EXPECT_EQ(MakeConvPlan(d_, Isa::kAvx512, threads, &plan), "");
-    *paired = plan.algorithm->plan == PlanWinograd && plan.Own<WinogradPlan>().fip();
+    *paired = plan.algorithm->run == RunWinograd && plan.Own<WinogradPlan>().fip();
     GuardedBuffer dst(ResultFloats(d_));
     PackAndRun(plan, src_->data(), weights_->data(), nullptr, dst.data(), pool);
     return {dst.begin(), dst.end()};
