@@ -45,24 +45,19 @@ Status MakeView(DataType dtype, Layout layout, int64_t channels, const ChannelPa
   return error.empty() ? absl::OkStatus() : Invalid(error);
 }
 
+Status ResolveAxis(const char* name, Padding padding, int64_t size, Window1d* window) {
+  window->size = size;
+  window->out = kUnknown;
+  if (size == kUnknown) return absl::OkStatus();
+  const std::string error = ResolveWindow(padding, window);
+  return error.empty() ? absl::OkStatus() : Invalid(name, ": ", error);
+}
+
 Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, Window1d* w) {
-  const struct {
-    const char* name;
-    const Window1d& attr;
-    int64_t size;
-    Window1d* window;
-  } axes[] = {{"height", attrs.h, src.h, h}, {"width", attrs.w, src.w, w}};
-  for (const auto& axis : axes) {
-    *axis.window = axis.attr;
-    axis.window->size = axis.size;
-    if (axis.size == kUnknown) {
-      axis.window->out = kUnknown;
-      continue;
-    }
-    const std::string error = ResolveWindow(attrs.padding, axis.window);
-    if (!error.empty()) return Invalid(axis.name, ": ", error);
-  }
-  return absl::OkStatus();
+  *h = attrs.h;
+  *w = attrs.w;
+  TF_RETURN_IF_ERROR(ResolveAxis("height", attrs.padding, src.h, h));
+  return ResolveAxis("width", attrs.padding, src.w, w);
 }
 
 Status MakeOperandShapes(Layout layout, int64_t channels, const Plane& dst, OperandShapes* shapes) {

@@ -51,6 +51,8 @@ Status MakeView(DataType dtype, Layout layout, int64_t channels, const ChannelPa
 // The windows over a plane of src: *h and *w get size, out and padding; out of an
 // unknown size is kUnknown.
 Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, Window1d* w);
+// One of them, of which the kernel and the stride are set. `name` is what errors call the axis.
+Status ResolveAxis(const char* name, Padding padding, int64_t size, Window1d* window);
 
 // What the operands of a chain must look like.
 struct OperandShapes {

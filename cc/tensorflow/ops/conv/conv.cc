@@ -8,7 +8,9 @@ namespace {
 // Of float32 all tensors are; of other types see ConvTypes (cc/core/conv/common/conv_desc.h).
 // Beside these, weights of bfloat16 or int8 may meet a source of float32: they are widened, and
 // scaled, when they are packed, and all else is as with weights of float32.
-struct Conv : OneConvOp<ConvAttrs> {
+struct Conv : WeightsOp<ConvAttrs> {
+  using Plan = ConvPlan;
+
   QuantizationAttr src_quantization, sum_quantization, dst_quantization;
   DataType weights_dtype = DataType::f32, sum_dtype = DataType::f32;
   int num_args = 0, num_sums = 0, num_scales = 0;
@@ -134,14 +136,17 @@ struct Conv : OneConvOp<ConvAttrs> {
     if (num_scales > 0) request.more = &ctx->input(scales_input());
     return request;
   }
-  void Pack(const Plan& plan, int i, const void* plain, OpKernelContext* ctx, void* packed,
+  void Pack(const Plan& plan, int, const void* plain, OpKernelContext* ctx, void* packed,
             ThreadPool& pool) const {
-    if (!widens()) return OneConvOp::Pack(plan, i, plain, ctx, packed, pool);
-    std::vector<float> memory(plan.reads_plain_weights ? 0 : weights_size());
-    float* const widened = memory.empty() ? static_cast<float*>(packed) : memory.data();
-    Widen(plain, ctx, widened);
-    float* const behind = BytesFrom(static_cast<float*>(packed), widened_bytes(plan));
-    PackConvWeights(plan, widened, behind, pool, Src(ctx, plan.desc.src));
+    const float* weights = static_cast<const float*>(plain);
+    std::vector<float> memory(widens() && !plan.reads_plain_weights ? weights_size() : 0);
+    if (widens()) {
+      float* const widened = memory.empty() ? static_cast<float*>(packed) : memory.data();
+      Widen(plain, ctx, widened);
+      weights = widened;
+      packed = static_cast<char*>(packed) + widened_bytes(plan);
+    }
+    PackConvWeights(plan, weights, static_cast<float*>(packed), pool, Src(ctx, plan.desc.src));
   }
   void Widen(const void* plain, OpKernelContext* ctx, float* widened) const {
     LoadSlice(ActiveIsa(), {weights_dtype, {}}, plain, widened, weights_size());
@@ -161,8 +166,11 @@ struct Conv : OneConvOp<ConvAttrs> {
     }
     return blocked.Output(0, dst_part, dst_layout, oc, dst_quantization.value);
   }
+  static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
+    FillConvMemoryPlan(plan, memory);
+  }
   std::string Describe(const Plan& plan, const Call& call) const {
-    return DescribeAs("conv", plan, call);
+    return ConvLine(NoteOfConv("conv", plan), *this, call, {&post_ops.chain});
   }
 };
 

@@ -42,10 +42,12 @@ Status WeightsAttrs::CheckPartsAndChain() {
 }
 
 Status WeightsAttrs::DstShape(const PartialTensorShape& weights, const ShapeList& args,
-                              const Plane& dst_plane, PartialTensorShape* dst) const {
+                              const Plane& result, const Plane& dst_plane,
+                              PartialTensorShape* dst) const {
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, weights_size(), weights_offset));
   OperandShapes shapes;
-  TF_RETURN_IF_ERROR(MakeOperandShapes(dst_layout, oc, dst_plane, &shapes));
+  TF_RETURN_IF_ERROR(MakeOperandShapes(dst_layout, oc, result, &shapes));
+  if (&result != &dst_plane) shapes.whose = "dst before pooling";
   TF_RETURN_IF_ERROR(CheckOperands(post_ops, args, shapes));
   TF_RETURN_IF_ERROR(MakeShape(dst_layout, dst_part.tensor_channels(oc), dst_plane, dst));
   return dst_part.CheckInto(args, *dst);
@@ -108,18 +110,11 @@ Status ConvAttrs::Shape(const PartialTensorShape& src, const PartialTensorShape&
   Window1d h, w;
   TF_RETURN_IF_ERROR(ReadPlane("src", src, src_layout, src_channels(), &plane));
   TF_RETURN_IF_ERROR(ResolveWindows(window, plane, &h, &w));
-  if (pool.empty()) return DstShape(weights, args, {plane.n, h.out, w.out}, dst);
-
   // Operands are those of the convolution, into that of the pooling.
-  TF_RETURN_IF_ERROR(CheckWeightsSize(weights, weights_size(), weights_offset));
-  OperandShapes shapes;
-  TF_RETURN_IF_ERROR(MakeOperandShapes(dst_layout, oc, {plane.n, h.out, w.out}, &shapes));
-  shapes.whose = "dst before pooling";
-  TF_RETURN_IF_ERROR(CheckOperands(post_ops, args, shapes));
   const auto pooled = [](int64_t size, int64_t by) { return size == kUnknown ? size : size / by; };
+  const Plane result = {plane.n, h.out, w.out};
   const Plane dst_plane = {plane.n, pooled(h.out, pool_h()), pooled(w.out, pool_w())};
-  TF_RETURN_IF_ERROR(MakeShape(dst_layout, dst_part.tensor_channels(oc), dst_plane, dst));
-  return dst_part.CheckInto(args, *dst);
+  return DstShape(weights, args, result, pool.empty() ? result : dst_plane, dst);
 }
 
 Status ConvAttrs::Describe(DataType dtype, const PartialTensorShape& src, ConvDesc* desc) const {

@@ -39,10 +39,10 @@ struct WeightsAttrs {
 
   int64_t weights_size() const;  // elements
   int64_t src_channels() const { return src_part.tensor_channels(channels); }
-  // Checks the weights and, with dst's plane, the operands; sets the shape of dst. args: the
-  // operands, then into if it is there.
-  Status DstShape(const PartialTensorShape& weights, const ShapeList& args, const Plane& dst_plane,
-                  PartialTensorShape* dst) const;
+  // Checks the weights and, with the result's plane, the operands; sets the shape of dst, whose
+  // plane is that or what pooling makes of it. args: the operands, then into if it is there.
+  Status DstShape(const PartialTensorShape& weights, const ShapeList& args, const Plane& result,
+                  const Plane& dst_plane, PartialTensorShape* dst) const;
   Status Views(DataType src_dtype, DataType dst_dtype, const Plane& src_plane,
                const Plane& dst_plane, TensorView* src, TensorView* dst) const;
 
@@ -131,29 +131,5 @@ std::string WindowNote(const ConvDesc& d);
 ConvNote NoteOfConv(const char* primitive, const ConvPlan& plan);
 std::string ConvLine(const ConvNote& note, const WeightsAttrs& attrs, const Call& call,
                      std::vector<const PostOpChain*> chains);
-
-// An op whose plan is that of one convolution.
-template <typename Attrs>
-struct OneConvOp : WeightsOp<Attrs> {
-  using Plan = ConvPlan;
-
-  PackRequest Weights(const ConvPlan& plan, int, OpKernelContext*, WeightsPacker pack) const {
-    return WeightsOfConv(plan, pack);
-  }
-  void Pack(const ConvPlan& plan, int, const void* plain, OpKernelContext* ctx, void* packed,
-            ThreadPool& pool) const {
-    PackConvWeights(plan, static_cast<const float*>(plain), static_cast<float*>(packed), pool,
-                    this->Src(ctx, plan.desc.src));
-  }
-  void Run(const ConvPlan& plan, const LaunchMemory& m, ThreadPool& pool) const {
-    RunConv(plan, this->Buffers(plan.desc.src, plan.desc.dst, m), pool);
-  }
-  static void FillMemoryPlan(const ConvPlan& plan, MemoryPlan* memory) {
-    FillConvMemoryPlan(plan, memory);
-  }
-  std::string DescribeAs(const char* primitive, const ConvPlan& plan, const Call& call) const {
-    return ConvLine(NoteOfConv(primitive, plan), *this, call, {&this->post_ops.chain});
-  }
-};
 
 }  // namespace bd

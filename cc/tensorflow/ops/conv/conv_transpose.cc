@@ -69,7 +69,7 @@ struct ConvTranspose : WeightsOp<WeightsAttrs> {
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
     Plane src_plane, dst_plane;
     TF_RETURN_IF_ERROR(Planes(in[kSrc], &src_plane, &dst_plane));
-    return DstShape(in[kWeights], From(in, kArgs), dst_plane, &dst->emplace_back());
+    return DstShape(in[kWeights], From(in, kArgs), dst_plane, dst_plane, &dst->emplace_back());
   }
   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
     Plane src_plane, dst_plane;

@@ -54,23 +54,14 @@ struct ConvVolume : WeightsOp<WeightsAttrs> {
 
   Status Resolve(const PartialTensorShape& src, VolumeWindows* v) const {
     TF_RETURN_IF_ERROR(ReadPlane("src", src, src_layout, channels, &v->src));
-    const struct {
-      const char* name;
-      int axis;
-      int64_t size;
-      Window1d* window;
-    } axes[] = {
-        {"depth", 0, depth, &v->d}, {"height", 1, v->src.h, &v->h}, {"width", 2, v->src.w, &v->w}};
-    for (const auto& a : axes) {
-      *a.window = Window1d();
-      a.window->kernel = weights_shape[a.axis];
-      a.window->stride = strides[a.axis];
-      a.window->size = a.size;
-      a.window->out = kUnknown;
-      if (a.size == kUnknown) continue;
-      const std::string error = ResolveWindow(padding, a.window);
-      if (!error.empty()) return Invalid(a.name, ": ", error);
+    Window1d* const windows[] = {&v->d, &v->h, &v->w};
+    for (int axis = 0; axis < 3; ++axis) {
+      windows[axis]->kernel = weights_shape[axis];
+      windows[axis]->stride = strides[axis];
     }
+    TF_RETURN_IF_ERROR(ResolveAxis("depth", padding, depth, &v->d));
+    TF_RETURN_IF_ERROR(ResolveAxis("height", padding, v->src.h, &v->h));
+    TF_RETURN_IF_ERROR(ResolveAxis("width", padding, v->src.w, &v->w));
     v->dst = {kUnknown, v->h.out, v->w.out};
     if (v->src.n == kUnknown) return absl::OkStatus();
     if (v->src.n % depth != 0) {
@@ -84,7 +75,7 @@ struct ConvVolume : WeightsOp<WeightsAttrs> {
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
     VolumeWindows v;
     TF_RETURN_IF_ERROR(Resolve(in[kSrc], &v));
-    return DstShape(in[kWeights], From(in, kArgs), v.dst, &dst->emplace_back());
+    return DstShape(in[kWeights], From(in, kArgs), v.dst, v.dst, &dst->emplace_back());
   }
   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
     VolumeWindows v;
