@@ -7,12 +7,14 @@ from tf_blockdnn.python.graph import (
     Any,
     Body,
     Constants,
+    Given,
     GraphView,
     OneOf,
     Op,
     Ref,
     Scalar,
     Shapes,
+    Viewed,
     match,
 )
 
@@ -106,6 +108,33 @@ def test_attributes_that_are_not_named_have_their_defaults():
     assert match_at(Op("Mean", _X, Any("axes"))) is None
     assert match_at(Op("Mean", _X, Any("axes"), keep_dims=True))
     assert match_at(Op("Mean", _X, Any("axes"), keep_dims=Any("keeps"))).values == {"keeps": True}
+
+
+def test_outputs_of_a_node_are_different_tensors():
+    match_at = _matcher(lambda x, y: tf.identity(tf.split(x, 2)[1] * 2.0, name="r"), "r")
+    split = Op("Split", 0, _X, num_split=2)
+    assert match_at(Op("Identity", Op("Mul", split[1], 2.0)))
+    assert match_at(Op("Identity", Op("Mul", split, 2.0))) is None
+    assert match_at(Op("Identity", Op("Mul", Op("Split", 0, _X, num_split=3)[1], 2.0))) is None
+
+
+def test_a_way_gives_parameters_that_others_must_agree_with():
+    match_at = _matcher(lambda x, y: tf.add(tf.tanh(x), tf.nn.relu(y), name="r"), "r")
+
+    def activated(x, name):
+        return OneOf(*(Given(Op(op, x), **{name: op}) for op in ("Relu", "Tanh")))
+
+    assert match_at(activated(_X, "f") + activated(Any(), "g")).values == {"f": "Tanh", "g": "Relu"}
+    assert match_at(activated(_X, "f") + activated(Any(), "f")) is None
+
+
+@pytest.mark.parametrize("order, found", [((1, 2, 0), True), ((1, 0, 2), True), ((0, 2, 1), False)])
+def test_views_keep_elements_in_their_order(order, found):
+    def build(x, y):
+        view = tf.transpose(tf.reshape(tf.sqrt(x), [1, 2, 2]), order)
+        tf.identity(tf.squeeze(view), name="r")
+
+    assert bool(_matcher(build, "r")(Op("Identity", Viewed(Op("Sqrt", _X))))) == found
 
 
 def test_an_operand_whose_default_is_neutral_may_be_absent():

@@ -23,7 +23,7 @@ A depthwise convolution between works on each channel by itself and has its weig
 of the blocks that it reads.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -48,13 +48,15 @@ def fold_shuffles(body: Body, context: Context) -> None:
         result = group.only_result()
         if result is not None:
             group.write_directly(result)
-            folded += [(node.name, node.op) for node in group.routes]
         elif group.can_fold():
             folding = _Folding(group)
             exact = context.options.algorithm == "direct"
-            if folding.has_no_zeros() if exact else folding.is_dense_enough():
-                folding.apply()
-                folded += [(node.name, node.op) for node in group.routes]
+            if not (folding.has_no_zeros() if exact else folding.is_dense_enough()):
+                continue
+            folding.apply()
+        else:
+            continue
+        folded += group.routes.items()
     if len(folded) > before:
         context.followers = Followers(body)  # those known so far read what has gone
 
@@ -66,28 +68,28 @@ class _Group:
     Attributes:
         first: writer -> the number of its first channel; all arrays count like this.
         arrays: tensor -> the numbers of its channels.
+        routes: routing node -> its op.
     """
 
     body: Body
     first: dict[str, int] = field(default_factory=dict)
     arrays: dict[Ref, np.ndarray] = field(default_factory=dict)
-    routes: list[Node] = field(default_factory=list)
+    routes: dict[str, str] = field(default_factory=dict)
 
     def absorb(self, other: "_Group") -> None:
         self.first |= other.first
         self.arrays |= other.arrays
-        self.routes += other.routes
+        self.routes |= other.routes
 
     @property
     def moves(self) -> bool:
         """Whether there is more than concatenation, which needs no folding."""
-        return any(node.op != "ConcatV2" for node in self.routes)
+        return any(op != "ConcatV2" for op in self.routes.values())
 
     def readers(self) -> list[tuple[Node, int]]:
         """All (node, input) that read a tensor of the group and are no routes themselves."""
-        own = {node.name for node in self.routes}
-        found = (one for ref in self.arrays for one in self.body.view.consumers(ref))
-        return [(node, index) for node, index in found if node.name not in own]
+        readers = [one for ref in self.arrays for one in self.body.view.consumers(ref)]
+        return [(node, index) for node, index in readers if node.name not in self.routes]
 
     def only_result(self) -> Ref | None:
         """The one tensor of the group that anybody reads, if its one writer could make it."""
@@ -107,12 +109,11 @@ class _Group:
         node.payload = _with_outputs(node.payload, self.arrays[result] - first)
         self.body.shapes.put(node.ref, self.body.shapes.shape(result))
         self.body.view.replace_uses(result, node.ref)
-        self.body.view.remove_dead(reversed(_names(self.routes)))
+        self.body.view.remove_dead(reversed(self.routes))
 
     def _is_ordered(self) -> bool:
         """Whether control edges order any of it."""
-        names = (*self.first, *_names(self.routes))
-        return any(self.body.view.has_control_edges(name) for name in names)
+        return any(map(self.body.view.has_control_edges, (*self.first, *self.routes)))
 
     def _is_list(self, ref: Ref) -> bool:
         """Whether it is a tensor [N, H, W, C] of different channels."""
@@ -145,7 +146,7 @@ class _Folding:
         self._view = view = group.body.view
         position = {node.name: i for i, node in enumerate(view.topological())}
         self._writers = sorted(group.first, key=position.__getitem__)
-        self._routes = _names(group.routes)
+        self._routes = group.routes
         self._sources = {node.name: group.arrays[node.src] for node, _ in group.readers()}
         self._lanes: dict[str, list[int]] = {}  # writer -> its own channels, in their new order
         self._start: dict[str, int] = {}  # writer -> its first lane
@@ -247,14 +248,10 @@ def _join(node: Node, body: Body, group_of: dict[str, _Group]) -> None:
     group = groups[0]
     for other in {id(one): one for one in groups if one is not group}.values():
         group.absorb(other)
-    group.routes.append(node)
+    group.routes[node.name] = node.op
     group.arrays |= {Ref(node.name, port): array for port, array in enumerate(made)}
-    for member in (*group.first, *_names(group.routes)):
+    for member in (*group.first, *group.routes):
         group_of[member] = group
-
-
-def _names(nodes: Iterable[Node]) -> list[str]:
-    return [node.name for node in nodes]
 
 
 def _can_write(conv: Conv) -> bool:
