@@ -35,13 +35,6 @@ class Conversion:
     reorders: list[str] = field(default_factory=list)
     algorithm: str = "auto"
 
-    def note(self, name: str, decision: Decision) -> None:
-        """Enters what becomes of the layer of that name."""
-        if decision.cls is None:
-            self.kept[name] = decision.reason
-        else:
-            self.replaced[name] = decision.text
-
     def summary(self) -> str:
         """One line for each layer, the replaced ones first."""
         lines = [f"{len(self.replaced)} layers replaced, {len(self.kept)} kept"]
@@ -166,7 +159,7 @@ class _Cloning:
         if isinstance(layer, keras.Model):
             return _converted_within(layer, layer.name, self.conversion)
         decision = self.decisions.get(id(layer), Decision(reason="not part of the graph"))
-        self.conversion.note(layer.name, decision)
+        _note(self.conversion, layer.name, decision)
         new = _same(layer) if decision.cls is None else _made(decision, layer, self.conversion)
         self.clones.append((layer, new))
         return new
@@ -205,6 +198,14 @@ def _same(layer):
         config = {k: v for k, v in layer.get_config().items() if k in ("name", "dtype")}
         return keras.layers.Lambda(output_shape=layer._output_shape, **with_function, **config)
     return layer.__class__.from_config(layer.get_config())
+
+
+def _note(conversion: Conversion, name: str, decision: Decision) -> None:
+    """Enters what becomes of the layer of that name."""
+    if decision.cls is None:
+        conversion.kept[name] = decision.reason
+    else:
+        conversion.replaced[name] = decision.text
 
 
 def _copy_state(old, new) -> None:
@@ -253,7 +254,7 @@ def _replaced(value, conversion: Conversion, prefix: str):
         return _converted_within(value, name, conversion)
     if type(value).__module__.startswith("keras."):
         decision = decide_alone(value)
-        conversion.note(name, decision)
+        _note(conversion, name, decision)
         return value if decision.cls is None else _rebuilt(decision, value, conversion)
     _replace_owned(value, conversion, f"{name}/")
     return value

@@ -63,17 +63,9 @@ def outcomes(layers: str, files, log=None) -> dict:
             "TF_BLOCKDNN_OUTCOMES": str(written),
             "TF_CPP_MIN_LOG_LEVEL": "2",
         }
+        options = "--continue-on-collection-errors -p no:cacheprovider -q --tb=short -W ignore"
         command = [sys.executable, "-m", "pytest", "-c", os.devnull, "-p", Path(__file__).stem]
-        command += [
-            "--continue-on-collection-errors",
-            "-p",
-            "no:cacheprovider",
-            "-q",
-            "--tb=short",
-            "-W",
-            "ignore",
-            *map(str, files),
-        ]
+        command += [*options.split(), *map(str, files)]
         subprocess.run(command, env=environment, cwd=folder, stdout=log, stderr=log, check=False)
         if not written.exists():
             raise RuntimeError(f"Keras's tests did not run with {layers} layers: see above")

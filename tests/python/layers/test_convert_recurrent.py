@@ -10,6 +10,16 @@ import tf_blockdnn as bd
 
 L = keras.layers
 STEPS, WIDTH = 6, 5
+
+
+def around(cell, **options):
+    return L.RNN(cell, name="r", **options)
+
+
+def both_ways(layer, **options):
+    return L.Bidirectional(layer, name="r", **options)
+
+
 # A layer of Keras, and the class that it becomes.
 CONVERTED = {
     "LSTM": (lambda: L.LSTM(9, return_sequences=True, name="r"), bd.layers.LSTM),
@@ -17,23 +27,18 @@ CONVERTED = {
     "GRU before": (lambda: L.GRU(9, reset_after=False, implementation=1, name="r"), bd.layers.GRU),
     "SimpleRNN": (lambda: L.SimpleRNN(9, activation="relu", name="r"), bd.layers.SimpleRNN),
     "no bias": (lambda: L.LSTM(9, use_bias=False, implementation=1, name="r"), bd.layers.LSTM),
-    "RNN of LSTMCell": (
-        lambda: L.RNN(L.LSTMCell(9), return_sequences=True, name="r"),
-        bd.layers.RNN,
-    ),
+    "RNN of LSTMCell": (lambda: around(L.LSTMCell(9), return_sequences=True), bd.layers.RNN),
     "RNN of GRUCell": (
-        lambda: L.RNN(L.GRUCell(9, reset_after=False), go_backwards=True, name="r"),
+        lambda: around(L.GRUCell(9, reset_after=False), go_backwards=True),
         bd.layers.RNN,
     ),
-    "RNN of SimpleRNNCell": (lambda: L.RNN(L.SimpleRNNCell(9), name="r"), bd.layers.RNN),
+    "RNN of SimpleRNNCell": (lambda: around(L.SimpleRNNCell(9)), bd.layers.RNN),
     "Bidirectional": (
-        lambda: L.Bidirectional(L.LSTM(9, return_sequences=True), merge_mode="sum", name="r"),
+        lambda: both_ways(L.LSTM(9, return_sequences=True), merge_mode="sum"),
         L.Bidirectional,
     ),
     "Bidirectional of two": (
-        lambda: L.Bidirectional(
-            L.GRU(9), backward_layer=L.RNN(L.LSTMCell(4), go_backwards=True), name="r"
-        ),
+        lambda: both_ways(L.GRU(9), backward_layer=L.RNN(L.LSTMCell(4), go_backwards=True)),
         L.Bidirectional,
     ),
 }
@@ -56,21 +61,12 @@ KEPT = {
         "its recurrent_activation is softplus",
     ),
     "type": (lambda: L.LSTM(9, dtype="float64", name="r"), "float64"),
-    "cell": (lambda: L.RNN(OwnCell(9), name="r"), "its cell is a OwnCell"),
+    "cell": (lambda: around(OwnCell(9)), "its cell is a OwnCell"),
     "layer": (lambda: OwnLSTM(9, name="r"), "no packed form of a OwnLSTM"),
-    "stack": (
-        lambda: L.RNN([L.LSTMCell(9), L.LSTMCell(4)], name="r"),
-        "its cell is a StackedRNNCells",
-    ),
-    "inside": (
-        lambda: L.Bidirectional(L.LSTM(9, activation="selu"), name="r"),
-        "its activation is selu",
-    ),
+    "stack": (lambda: around([L.LSTMCell(9), L.LSTMCell(4)]), "its cell is a StackedRNNCells"),
+    "inside": (lambda: both_ways(L.LSTM(9, activation="selu")), "its activation is selu"),
     "ours": (lambda: bd.layers.LSTM(9, name="r"), "a layer of tf_blockdnn already"),
-    "around ours": (
-        lambda: L.Bidirectional(bd.layers.LSTM(9), name="r"),
-        "a layer of tf_blockdnn already",
-    ),
+    "around ours": (lambda: both_ways(bd.layers.LSTM(9)), "a layer of tf_blockdnn already"),
 }
 
 

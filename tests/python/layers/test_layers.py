@@ -1,5 +1,7 @@
 """Each layer against Keras's of the same name: outputs, gradients, shapes, types, configuration."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -157,15 +159,8 @@ def test_blocked(name, shapes, arguments):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "Conv1D",
-        "Conv2D",
-        "DepthwiseConv2D",
-        "SeparableConv2D",
-        "Conv2DTranspose",
-        "BatchNormalization",
-        "MaxPooling2D",
-    ],
+    "Conv1D Conv2D DepthwiseConv2D SeparableConv2D Conv2DTranspose BatchNormalization "
+    "MaxPooling2D".split(),
 )
 def test_plain(name):
     """By itself a layer takes and gives plain tensors."""
@@ -259,17 +254,15 @@ class TestBlockedOrPlain:
     def test_blocked_layer_gets_plain(self):
         layer = bd.layers.BatchNormalization(name="norm")
         layer(bd.layers.ToBlocked()(tf.zeros(PLANE)))
-        with pytest.raises(
-            ValueError, match=r'"norm" reads blocked tensors of 20 .* put .*ToBlocked'
-        ):
+        match = r'"norm" reads blocked tensors of 20 .* put .*ToBlocked'
+        with pytest.raises(ValueError, match=match):
             layer(tf.zeros(PLANE))
 
     def test_other_channels(self):
         layer = bd.layers.Activation("relu", name="act")
         layer(bd.layers.ToBlocked()(tf.zeros(PLANE)))
-        with pytest.raises(
-            ValueError, match=r'"act" .* blocked of 24 channels: give it blocked_ch'
-        ):
+        match = r'"act" .* blocked of 24 channels: give it blocked_ch'
+        with pytest.raises(ValueError, match=match):
             layer(bd.layers.ToBlocked()(tf.zeros((2, 7, 6, 24))))
 
     def test_nothing_says_how_many_channels(self):
@@ -277,10 +270,9 @@ class TestBlockedOrPlain:
             bd.layers.FromBlocked(name="out")(tf.zeros((2, 2, 7, 6, 16)))
 
     def test_float64(self):
+        layer = bd.layers.Conv2D(4, 3, dtype="float64", name="wide")
         with pytest.raises(ValueError, match=r'"wide" of dtype float64 cannot be blocked'):
-            bd.layers.Conv2D(4, 3, dtype="float64", name="wide")(
-                bd.layers.ToBlocked()(tf.zeros(PLANE))
-            )
+            layer(bd.layers.ToBlocked()(tf.zeros(PLANE)))
 
     def test_through_a_data_set(self, floats):
         """What a layer reads is its configuration: a tensor may come from anywhere."""
@@ -295,15 +287,8 @@ class TestBlockedOrPlain:
     def test_inside_a_function(self, floats):
         """Marks pass between layers while a function is traced."""
         layers = [bd.layers.ToBlocked(), bd.layers.Conv2D(18, 3), bd.layers.FromBlocked()]
-
-        @tf.function
-        def run(x):
-            for layer in layers:
-                x = layer(x)
-            return x
-
         x = floats(*PLANE)
-        y = run(x)
+        y = tf.function(lambda x: functools.reduce(lambda x, layer: layer(x), layers, x))(x)
         expected = tf.nn.conv2d(x, layers[1].kernel.value, 1, "VALID")
         np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
 
@@ -347,14 +332,8 @@ def test_mixed_precision(policy, blocked, floats):
 
 
 def test_layers_without_weights_are_built_when_made():
-    for name in (
-        "MaxPooling2D",
-        "GlobalAveragePooling2D",
-        "ReLU",
-        "UpSampling2D",
-        "ZeroPadding2D",
-        "Dense",
-    ):
+    names = "MaxPooling2D GlobalAveragePooling2D ReLU UpSampling2D ZeroPadding2D Dense"
+    for name in names.split():
         arguments = [3] if name == "Dense" else []
         ours = getattr(bd.layers, name)(*arguments)
         assert ours.built == getattr(keras.layers, name)(*arguments).built, name
