@@ -14,51 +14,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import functools
 import inspect
-import math
 import re
 
 import numpy as np
 import tensorflow as tf
+from formulas import EDGES, RULES, SIBLINGS, Draw, Run, Value
 
 from tf_blockdnn.python.rewriter import Options, optimize_concrete
-
-EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.0, 1e-30, 3e38, np.inf, -np.inf)
-_SIBLINGS = {
-    "AddV2": "Sub Mul Maximum",
-    "BiasAdd": "",
-    "Erf": "Tanh Erfc",
-    "Erfc": "Erf",
-    "Greater": "Less GreaterEqual",
-    "Less": "Greater LessEqual",
-    "Maximum": "Minimum",
-    "Mean": "Max Sum",
-    "Max": "Mean Min",
-    "Sum": "Mean",
-    "Minimum": "Maximum",
-    "Mul": "AddV2 Sub",
-    "Neg": "Abs",
-    "RealDiv": "Mul Sub",
-    "Relu": "Abs Elu",
-    "Relu6": "Relu",
-    "Rsqrt": "Sqrt",
-    "Sigmoid": "Tanh",
-    "Softplus": "Softsign",
-    "Sqrt": "Square",
-    "Square": "Abs",
-    "SquaredDifference": "Sub",
-    "Sub": "AddV2 Mul",
-    "Tanh": "Sigmoid",
-}
-
-
-class Draw(np.random.Generator):
-    """A source of choices, the same for the same numbers."""
-
-    def __init__(self, *seed):
-        super().__init__(np.random.PCG64(seed))
-
-    def of(self, *items):
-        return items[self.integers(len(items))]
 
 
 class Maker:
@@ -84,8 +46,8 @@ class Maker:
         def apply(*args, **attributes):
             nonlocal op
             self._left -= self.mode == "op"
-            if self.mode == "op" and self._left == 0 and _SIBLINGS.get(op):
-                op = self.draw.of(*_SIBLINGS[op].split())
+            if self.mode == "op" and self._left == 0 and SIBLINGS.get(op):
+                op = self.draw.of(*SIBLINGS[op].split())
             function = getattr(tf.raw_ops, op)
             names = inspect.signature(function).parameters
             return function(**dict(zip(names, args, strict=False)), **attributes)
@@ -128,78 +90,30 @@ class Maker:
 # ---- Formulas: (m, x) -> a tensor. The first word of each name is the pattern's module.
 
 
-def _sixth(m, x):
-    return m.draw.of(lambda x: m.Mul(x, m.number(1 / 6)), lambda x: m.RealDiv(x, m.number(6.0)))(x)
+def _by_rule(name, **usual):
+    """The formula of that rule; `usual` are the numbers that people give it."""
+
+    def formula(m, x):
+        rule = RULES[name]
+        spoilt = m.draw.integers(0, 8) if m.mode in ("number", "op") else -1
+        run, given = Run(m.draw, m.kind, spoilt), {}
+        for key in rule.parameters[1:]:
+            is_absent = rule.defaults.get(key) is not None and m.draw.of(0, 0, 1)
+            value = m.number(usual[key]) if key in usual else m.weights()
+            given[key] = Value(run, None if is_absent else value)
+        result = rule.formula(run, Value(run, x), **given)
+        if result.error:
+            raise result.error
+        return result.tensor
+
+    return formula
 
 
-def _hard_sigmoid(m, x):
-    return _sixth(m, m.Relu6(m.AddV2(x, m.number(3.0))))
-
-
-def _hard_swish(m, x):
-    if m.draw.of(0, 1):
-        return m.Mul(x, _hard_sigmoid(m, x))
-    return _sixth(m, m.Mul(x, m.Relu6(m.AddV2(x, m.number(3.0)))))
-
-
-def _swish(m, x):
-    beta = m.draw.of(0, 1)
-    return m.Mul(x, m.Sigmoid(m.Mul(x, m.number(1.5)) if beta else x))
-
-
-def _mish(m, x):
-    return m.Mul(x, m.Tanh(m.Softplus(x)))
-
-
-def _gelu_erf(m, x):
-    half, root = m.Mul(m.number(0.5), x), m.draw.of(0, 1)
-    if m.draw.of(0, 1):
-        inner = m.Neg(x)
-        inner = m.Mul(inner, m.number(0.5**0.5)) if root else m.RealDiv(inner, m.number(2**0.5))
-        return m.Mul(half, m.Erfc(inner))
-    inner = m.Mul(x, m.number(0.5**0.5)) if root else m.RealDiv(x, m.number(2**0.5))
-    return m.Mul(half, m.AddV2(m.number(1.0), m.Erf(inner)))
-
-
-def _gelu_tanh(m, x):
-    cube = m.Mul(m.number(0.044715), m.Mul(x, m.Square(x)))
-    inner = m.Mul(m.number((2 / math.pi) ** 0.5), m.AddV2(x, cube))
-    return m.Mul(m.Mul(m.number(0.5), x), m.AddV2(m.number(1.0), m.Tanh(inner)))
-
-
-def _leaky(m, x):
-    return m.Maximum(x, m.Mul(x, m.number(0.2)))
+_PARTS = {"sixth": 1 / 6, "six": 6.0}
 
 
 def _leaky_op(m, x):
     return m.LeakyRelu(x, alpha=0.25 if m.mode != "any" else m.draw.of(0.0, 0.5, 1.0, 1.5, -0.5))
-
-
-def _clip(m, x):
-    low, high = m.number(-1.0), m.number(2.0)
-    return m.draw.of(
-        lambda: m.Maximum(m.Minimum(x, high), low),
-        lambda: m.Minimum(m.Maximum(x, low), high),
-        lambda: m.ClipByValue(x, low, high),
-    )()
-
-
-def _bound(m, x):
-    return m.draw.of(lambda: m.Maximum(x, m.number(0.5)), lambda: m.Minimum(x, m.number(0.5)))()
-
-
-def _prelu(m, x):
-    slope, zero = m.weights(), m.constant(0.0)
-    low = lambda: m.Relu(m.Neg(x))  # noqa: E731
-    return m.draw.of(
-        lambda: m.AddV2(m.Relu(x), m.Mul(m.Neg(slope), low())),
-        lambda: m.Sub(m.Relu(x), m.Mul(slope, low())),
-        lambda: m.AddV2(m.Relu(x), m.Mul(slope, m.Neg(low()))),
-        lambda: m.AddV2(m.Maximum(x, zero), m.Mul(slope, m.Minimum(x, m.number(0.0)))),
-        lambda: m.AddV2(m.Relu(x), m.Mul(m.Mul(slope, m.Sub(x, m.Abs(x))), m.number(0.5))),
-        lambda: m.SelectV2(m.Greater(x, m.number(0.0)), x, m.Mul(slope, x)),
-        lambda: m.SelectV2(m.Less(x, m.number(0.0)), m.Mul(slope, x), x),
-    )()
 
 
 def _affine(m, x):
@@ -247,45 +161,6 @@ def _unary(m, x):
     ops = ("Abs", "Ceil", "Elu", "Expm1", "Floor", "Neg", "Relu", "Relu6", "Rint", "Round", "Selu")
     ops += ("Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Square", "Tanh", "Reciprocal")
     return getattr(m, m.draw.of(*ops))(x)
-
-
-def _layer_norm(m, x):
-    rank = len(x.shape)
-    axis = m.axis(rank - 1, rank)
-    mean = m.Mean(x, [axis], keep_dims=True)
-    variance = m.Mean(m.SquaredDifference(x, mean), [axis], keep_dims=True)
-    scale = m.Rsqrt(m.AddV2(variance, m.number(1e-3)))
-    if m.draw.of(0, 1):
-        scale = m.Mul(scale, m.weights())
-    if m.draw.of(0, 1):
-        beta = m.weights()
-        if m.draw.of(0, 1):
-            return m.AddV2(m.Mul(x, scale), m.Sub(beta, m.Mul(mean, scale)))
-        return m.AddV2(m.Mul(x, scale), m.AddV2(m.Mul(m.Neg(mean), scale), beta))
-    return m.AddV2(m.Mul(x, scale), m.Mul(m.Neg(mean), scale))
-
-
-def _rms_norm(m, x):
-    rank = len(x.shape)
-    square = m.draw.of(lambda: m.Square(x), lambda: m.Mul(x, x), lambda: m.Pow(x, m.number(2.0)))()
-    mean = m.Mean(square, [m.axis(rank - 1, rank)], keep_dims=True)
-    shifted = m.AddV2(mean, m.number(1e-3))
-    inverse = m.draw.of(
-        lambda: m.Rsqrt(shifted),
-        lambda: m.Reciprocal(m.Sqrt(shifted)),
-        lambda: m.RealDiv(m.number(1.0), m.Sqrt(shifted)),
-        lambda: m.Pow(shifted, m.number(-0.5)),
-    )
-    return m.draw.of(
-        lambda: m.Mul(x, m.Mul(inverse(), m.weights())),
-        lambda: m.Mul(m.Mul(x, inverse()), m.weights()),
-        lambda: m.Mul(x, inverse()),
-        lambda: m.RealDiv(x, m.Sqrt(shifted)),
-    )()
-
-
-def _softmax(m, x):
-    return m.Softmax(x)
 
 
 def _select(m, x):
@@ -586,28 +461,30 @@ def _dilation(m, x):
 _PICTURE, _ROWS, _TOKENS = "picture", "rows", "tokens"
 # name -> (formula, what it works on, what the report says where it was converted)
 FORMULAS = {
-    "activations: swish": (_swish, _PICTURE, "swish"),
-    "activations: mish": (_mish, _PICTURE, "mish"),
-    "activations: hard sigmoid": (_hard_sigmoid, _PICTURE, "hard_sigmoid"),
-    "activations: hard swish": (_hard_swish, _PICTURE, "hard_swish"),
-    "activations: gelu": (_gelu_erf, _PICTURE, "gelu_erf"),
-    "activations: gelu of rows": (_gelu_erf, _ROWS, "gelu_erf"),
-    "activations: gelu by tanh": (_gelu_tanh, _PICTURE, "gelu_tanh"),
-    "activations: leaky maximum": (_leaky, _PICTURE, "leaky_relu"),
-    "activations: clip": (_clip, _PICTURE, "clip"),
-    "activations: bound": (_bound, _PICTURE, "binary.m"),
-    "activations: prelu": (_prelu, _PICTURE, "prelu"),
-    "unary: leaky": (_leaky_op, _PICTURE, "leaky_relu"),
-    "unary": (_unary, _PICTURE, "eltwise"),
+    "activations: swish": (_by_rule("swish", beta=1.5), _PICTURE, "swish"),
+    "activations: mish": (_by_rule("mish"), _PICTURE, "mish"),
+    "activations: hard sigmoid": (_by_rule("hard_sigmoid", **_PARTS), _PICTURE, "hard_sigmoid"),
+    "activations: hard swish": (_by_rule("hard_swish", **_PARTS), _PICTURE, "hard_swish"),
+    "activations: gelu": (_by_rule("gelu_erf"), _PICTURE, "gelu_erf"),
+    "activations: gelu of rows": (_by_rule("gelu_erf"), _ROWS, "gelu_erf"),
+    "activations: gelu by tanh": (_by_rule("gelu_tanh"), _PICTURE, "gelu_tanh"),
+    "activations: leaky maximum": (_by_rule("leaky_relu", alpha=0.2), _PICTURE, "leaky_relu"),
+    "activations: clip": (_by_rule("clip", low=-1.0, high=2.0), _PICTURE, "clip"),
+    "activations: at least": (_by_rule("at_least", low=0.5), _PICTURE, "binary.max"),
+    "activations: at most": (_by_rule("at_most", high=0.5), _PICTURE, "binary.min"),
+    "activations: prelu": (_by_rule("prelu"), _PICTURE, "prelu"),
+    "activations: prelu of minus": (_by_rule("prelu_of_minus"), _PICTURE, "prelu"),
+    "functions: leaky": (_leaky_op, _PICTURE, "leaky_relu"),
+    "functions": (_unary, _PICTURE, "eltwise"),
     "affine": (_affine, _PICTURE, "Conv"),
     "affine: rows": (_affine, _ROWS, "InnerProduct"),
     "affine: batch norm": (_batch_norm, _PICTURE, "Conv"),
-    "comparison": (_comparison, _PICTURE, "binary"),
-    "tensor_binary": (_of_two, _PICTURE, "Conv"),
-    "norms: layer": (_layer_norm, _TOKENS, "LayerNorm"),
-    "norms: layer of pictures": (_layer_norm, _PICTURE, "LayerNorm"),
-    "norms: rms": (_rms_norm, _TOKENS, "LayerNorm"),
-    "softmax": (_softmax, _ROWS, "Softmax"),
+    "functions: comparison": (_comparison, _PICTURE, "binary"),
+    "functions: two": (_of_two, _PICTURE, "Conv"),
+    "norms: layer": (_by_rule("layer_norm", epsilon=1e-3), _TOKENS, "LayerNorm"),
+    "norms: layer of pictures": (_by_rule("layer_norm", epsilon=1e-3), _PICTURE, "LayerNorm"),
+    "norms: rms": (_by_rule("rms_norm", epsilon=1e-3), _TOKENS, "LayerNorm"),
+    "softmax": (_by_rule("softmax"), _ROWS, "Softmax"),
     "select": (_select, _PICTURE, "binary"),
     "spread": (_spread, _PICTURE, "tensor"),
     "squeeze_excite": (_squeeze_excite, _PICTURE, "SqueezeExcite"),
@@ -616,9 +493,9 @@ FORMULAS = {
     "depth_pool": (_depth_pool, _PICTURE, "Pool"),
     "depth_pool: explicit": (functools.partial(_depth_pool, explicit=True), _PICTURE, "Conv"),
     "reduce": (_reduce, _PICTURE, ""),
-    "global_pool": (_global_pool, _PICTURE, ""),
-    "global_pool: counts": (_counts, _PICTURE, "Sum"),
-    "keep_dims": (_keep_dims, _PICTURE, "GlobalPool"),
+    "reduce: global": (_global_pool, _PICTURE, ""),
+    "reduce: counts": (_counts, _PICTURE, "Sum"),
+    "reduce: global, with dimensions": (_keep_dims, _PICTURE, "GlobalPool"),
     "pad": (_pad, _PICTURE, "Pad"),
     "cut": (_cut, _PICTURE, "Concat"),
     "rows": (_moved, _PICTURE, ""),

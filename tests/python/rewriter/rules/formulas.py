@@ -17,18 +17,22 @@ from tf_blockdnn import Options
 from tf_blockdnn.python.ops.records import NHWC, Eltwise, eltwise
 from tf_blockdnn.python.rewriter import optimize_concrete, pipeline
 from tf_blockdnn.python.rewriter.passes.layout.place_reorders import place_reorders
-from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import Idiom
-from tf_blockdnn.python.rewriter.rules import Found, Number, OneOf, PerChannel, Size, Window
+from tf_blockdnn.python.rewriter.patterns import PATTERNS
+from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import Idiom, activations
+from tf_blockdnn.python.rewriter.rules import Found, Number, OneOf, PerChannel, Rule, Size, Window
 
-EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-30, 3e38, np.inf, -np.inf)
+EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.0, 1e-30, 3e38, np.inf, -np.inf)
+# op -> others of its arguments
 SIBLINGS = {
-    **{"AddV2": "Sub", "Sub": "AddV2", "Mul": "AddV2", "RealDiv": "Mul", "Neg": "Abs"},
+    **{"AddV2": "Sub Mul Maximum", "Sub": "AddV2 Mul", "Mul": "AddV2 Sub", "RealDiv": "Mul Sub"},
     **{"Maximum": "Minimum", "Minimum": "Maximum", "SquaredDifference": "Sub", "Pow": "Mul"},
-    **{"Rsqrt": "Sqrt", "Sqrt": "Rsqrt", "Reciprocal": "Rsqrt", "Square": "Abs", "Abs": "Square"},
-    **{"Relu": "Relu6", "Relu6": "Relu", "Sigmoid": "Tanh", "Tanh": "Sigmoid", "Erf": "Tanh"},
-    **{"Erfc": "Erf", "Softplus": "Relu", "Softmax": "LogSoftmax", "Mean": "Max", "Max": "Mean"},
-    **{"Greater": "Less", "GreaterEqual": "LessEqual", "Less": "Greater", "LessEqual": "Greater"},
-    **{"MaxPool": "AvgPool", "AvgPool": "MaxPool"},
+    **{"Rsqrt": "Sqrt", "Sqrt": "Rsqrt Square", "Reciprocal": "Rsqrt", "Neg": "Abs"},
+    **{"Square": "Abs", "Abs": "Square", "Relu": "Relu6 Abs Elu", "Relu6": "Relu"},
+    **{"Sigmoid": "Tanh", "Tanh": "Sigmoid", "Erf": "Tanh Erfc", "Erfc": "Erf"},
+    **{"Softplus": "Relu Softsign", "Softmax": "LogSoftmax"},
+    **{"Mean": "Max Sum", "Max": "Mean Min", "Sum": "Mean"},
+    **{"Greater": "Less GreaterEqual", "GreaterEqual": "LessEqual", "Less": "Greater LessEqual"},
+    **{"LessEqual": "GreaterEqual", "MaxPool": "AvgPool", "AvgPool": "MaxPool"},
 }
 
 
@@ -113,6 +117,8 @@ def _size_before(d: Draw, given: dict) -> np.ndarray:
     return np.array([n, *plane, given["weights"].shape[2]], np.int32)
 
 
+_PATTERNS = [one for patterns in (*PATTERNS.values(), activations.RULES) for one in patterns]
+RULES = {one.formula.__name__: one for one in _PATTERNS if isinstance(one, Rule)}
 # What is drawn of a parameter in a way of its own: (formula, parameter) -> argument.
 DRAWN = {
     ("gathered", "order"): _order_of_channels,
@@ -225,7 +231,8 @@ class Run:
         return self.count - 1 == self.spoilt
 
     def op(self, name: str, *args, **attributes) -> Value:
-        name = SIBLINGS.get(name, name) if self._is_spoilt() else name
+        if self._is_spoilt():
+            name = self.draw.of(*SIBLINGS.get(name, name).split())
         for arg in args:
             if isinstance(arg, Value) and arg.error:
                 return arg

@@ -5,22 +5,18 @@ import os
 
 import pytest
 import tensorflow as tf
-from formulas import Case
+from formulas import RULES, Case
 from tables import MOVES, STEPS
 
 from tf_blockdnn.python.rewriter.capture import capture
-from tf_blockdnn.python.rewriter.patterns import PATTERNS
-from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import activations
 from tf_blockdnn.python.rewriter.rules import Number, Rule
 
 CASES = int(os.environ.get("TF_BLOCKDNN_CASES", 40))
-_PATTERNS = [one for patterns in (*PATTERNS.values(), activations.RULES) for one in patterns]
 # Of which nothing is made: no step has the function with its operands in that order.
 NEVER = {f"{op} exchanged" for op in ("DivNoNan", "FloorDiv", "FloorMod")}
 NEVER |= {
     f"{op}, a constant" for op in (*NEVER, "SquaredDifference", "SquaredDifference exchanged")
 }
-RULES = {one.formula.__name__: one for one in _PATTERNS if isinstance(one, Rule)}
 
 
 def _cases(rule: Rule, spoil: bool, monkeypatch, count: int = CASES):
