@@ -5,12 +5,16 @@ data type, the layout and the channels that it wants. Nodes that come in the pla
 tensors of the same shape, and outputs keep data type and rank.
 """
 
+from tensorflow.core.framework import types_pb2
+
 from ..errors import VerificationError
 from ..layout import NHWC
 from .body import Body
 from .formats import Format, read, written
 from .types import output_dtypes
 from .view import GraphView, Node, Ref
+
+_OURS = (types_pb2.DT_FLOAT, types_pb2.DT_BFLOAT16, types_pb2.DT_UINT8)  # what reorders change
 
 
 class Verifier:
@@ -26,8 +30,8 @@ class Verifier:
         """Raises VerificationError where a pass has made the graph wrong.
 
         Args:
-            laid_out: whether all changes of the layout stand in the graph. Before that it is only
-                planned which tensors are blocked.
+            laid_out: whether all changes of layout and type stand in the graph. Before that it is
+                only planned which tensors are blocked, and which are bytes.
         """
         view, known = self._body.view, self._known
         changed = [
@@ -57,14 +61,18 @@ class Verifier:
         for ref, wanted in zip(node.inputs, read(node), strict=False):
             if node.payload is None and self._is_plain(ref, wanted.dtype):
                 continue
-            own = written(self._body, ref)
-            if not laid_out:
-                own = own._replace(layout=None, rank=None)
-            if conflict := own.conflict(wanted):
+            wanted = wanted if laid_out else wanted._replace(layout=None, rank=None)
+            if conflict := self._conflict(ref, wanted, laid_out):
                 raise VerificationError(f"{_name(node)} reads {ref}, which has {conflict}")
         shapes = self._body.shapes
         if made := shapes.contradiction(node):
             raise VerificationError(f"{_name(node)} was {shapes.shape(node.ref)}, became {made}")
+
+    def _conflict(self, ref: Ref, wanted: Format, laid_out: bool) -> str | None:
+        own = written(self._body, ref)
+        if not laid_out and own.dtype in _OURS and wanted.dtype in _OURS:
+            own = own._replace(dtype=None, quantization=None)
+        return own.conflict(wanted)
 
     def _is_plain(self, ref: Ref, dtype: int) -> bool:
         """Whether one of TensorFlow's nodes makes the tensor, of this type: others read it so."""
@@ -77,7 +85,7 @@ class Verifier:
             raise VerificationError(f"{len(self._outputs)} outputs became {len(fetches)}")
         for ref, old in zip(fetches, self._outputs, strict=True):
             wanted = Format(old.dtype, NHWC if laid_out else None, rank=old.rank)
-            if conflict := written(self._body, ref).conflict(wanted):
+            if conflict := self._conflict(ref, wanted, laid_out):
                 raise VerificationError(f"the output {ref} has {conflict}")
 
 

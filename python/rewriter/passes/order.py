@@ -19,7 +19,6 @@ from .fusion.fuse_pool import fuse_pool
 from .fusion.fuse_post_ops import find_followers, fold_batch_norm, fuse_post_ops, report_unfused
 from .fusion.prepare_sources import prepare_sources
 from .layout.assign_layout import assign_layout
-from .layout.blocked_shapes import read_shapes_of_blocked
 from .layout.cut_channels import cut_channels
 from .layout.gain import leave_losing
 from .layout.join_in_place import join_in_place
@@ -65,11 +64,10 @@ PASSES = (
     lift_softmax,
     fold_source_scales,
     report_unfused,
-    place_reorders,
-    read_shapes_of_blocked,
     leave_losing,
     lower_quantized,
     lower_precision,
+    place_reorders,
     fuse_depthwise,
     fuse_pool,
     join_in_place,
@@ -79,4 +77,7 @@ PASSES = (
 # What takes nodes away whose tensors are to be observed.
 HIDES = (fuse_depthwise, fuse_pool, join_in_place)
 # What plans blocked tensors is of no use without the pass that lets plain ones meet them.
-NEEDS = dict.fromkeys((lift_volumes, lift_convolutions, lift_pixel_layers), place_reorders)
+NEEDS = dict.fromkeys(
+    (lift_volumes, lift_convolutions, lift_pixel_layers, lower_quantized, lower_precision),
+    place_reorders,
+)

@@ -135,9 +135,9 @@ def _observe(concrete, calibration, lowering: Lowering, written: Callable) -> tu
         for name, src, _ in few:
             lowering.moments[name].add(values[src])
     for ref, observer in observers.items():
-        lowering.means[ref.node] = observer.means
+        lowering.means[ref] = observer.means
         if lowering.is_int8:
-            lowering.choices[ref.node] = choice = observer.choose()
+            lowering.choices[ref] = choice = observer.choose()
             drowned += [ref] if observer.drowns(choice.quantization) else []
     return held_back, drowned
 

@@ -88,7 +88,7 @@ class Lowering:
         precision: as of `Options`.
         observing: nothing is lowered; the pass only names the tensors that would be.
         to_nearest: bfloat16 weights are rounded one by one, as the model itself does.
-        choices: tensor -> its quantization, by the name of the node that makes it.
+        choices: tensor -> its quantization.
         means: tensor -> the mean of each of its channels.
         moments: convolution -> those of what it reads, where its taps are few.
         keep: the convolutions that stay float32.
@@ -101,8 +101,8 @@ class Lowering:
     precision: str
     observing: bool = False
     to_nearest: bool = False
-    choices: dict[str, Choice] = field(default_factory=dict)
-    means: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    choices: dict[Ref, Choice] = field(default_factory=dict)
+    means: dict[Ref, np.ndarray] = field(default_factory=dict, repr=False)
     moments: dict[str, Moments] = field(default_factory=dict, repr=False)
     keep: frozenset[str] = frozenset()
     tensors: list[Ref] = field(default_factory=list)

@@ -24,56 +24,63 @@ convolution reads as plain pixels counts as moved, since that takes about as lon
 Dense layers alone need no blocks: as inner products they have no reorders at all.
 """
 
-from ....graph import Body, Node
-from ....ops.records import BLOCK, BLOCKED, NHWC, Conv, Convolution, Reorder
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from ....graph import Body, Node, Ref
+from ....ops.records import BLOCK, BLOCKED, NHWC, Conv, Convolution
 from ...context import AS_PRODUCT, Context
+from .place_reorders import PLAIN, change, formats_read, is_one_in_memory
 
 _DEPTHWISE_TAPS = 25
 _REASON = "between plain tensors the two reorders would cost more than the convolution gains"
 
 
+@dataclass
+class _Island:
+    """Planned nodes joined by the blocked tensors between them.
+
+    Attributes:
+        convolutions: those among them.
+        moved: how many elements the reorders at its edges move; 0 where it has none.
+    """
+
+    convolutions: list[Node] = field(default_factory=list)
+    moved: int = 0
+
+
 def leave_losing(body: Body, context: Context) -> None:
     """Starts again without the convolutions that would lose more by reorders than they gain."""
+    islands = _islands(body)
     if not context.options.deterministic:  # what TensorFlow computes need not be that
-        context.leave.update(_losing(body))
-    context.parts = _parts(body) + [part for part in context.parts if part not in _parts(body)]
+        for island in islands:
+            if (reason := _loss(island, body)) is not None:
+                context.leave.update(dict.fromkeys(_labels(island, body), reason))
+    reordered = sorted((i for i in islands if i.moved), key=lambda i: i.moved, reverse=True)
+    parts = [_labels(island, body) for island in reordered]
+    context.parts = parts + [part for part in context.parts if part not in parts]
 
 
-def _parts(body: Body) -> list[tuple[str, ...]]:
-    """What `Context.parts` holds, of one body."""
-    moved: dict[tuple[str, ...], int] = {}
-    for island in islands(body):
-        convolutions = [node for node in island if isinstance(node.payload, Convolution)]
-        reorders = [node for node in island if isinstance(node.payload, Reorder)]
-        if convolutions and reorders:
-            part = tuple(body.label(node.payload.origin) for node in convolutions)
-            moved[part] = sum(_elements(body, node) for node in reorders)
-    return sorted(moved, key=moved.get, reverse=True)
+def _labels(island: _Island, body: Body) -> tuple[str, ...]:
+    return tuple(body.label(node.payload.origin) for node in island.convolutions)
+
+
+def _loss(island: _Island, body: Body) -> str | None:
+    """Why its convolutions are better left alone; None where they are not."""
+    convolutions = island.convolutions
+    plain = [node for node in convolutions if _reads_many_plain(node)]
+    if not (island.moved or plain) or any(map(_pays, convolutions)):
+        return None
+    if all(isinstance(node.payload, Conv) and node.payload.is_dense for node in convolutions):
+        return AS_PRODUCT
+    moved = island.moved + sum(body.shapes.elements(node.src) for node in plain)
+    written = sum(body.shapes.elements(node.ref) for node in convolutions)
+    return _REASON if moved >= 2 * written else None
 
 
 def _reads_many_plain(node: Node) -> bool:
     """Whether a convolution of whole blocks of channels reads plain pixels."""
     return node.payload.src_layout == NHWC and node.payload.in_channels >= BLOCK
-
-
-def _losing(body: Body) -> dict[str, str]:
-    """Convolutions better left alone, by the name they had in the graph -> the reason."""
-    losing: dict[str, str] = {}
-    for island in islands(body):
-        reorders = [node for node in island if isinstance(node.payload, Reorder)]
-        convolutions = [node for node in island if isinstance(node.payload, Convolution)]
-        plain = [node for node in convolutions if _reads_many_plain(node)]
-        if not (reorders or plain) or any(map(_pays, convolutions)):
-            continue
-        if all(isinstance(node.payload, Conv) and node.payload.is_dense for node in convolutions):
-            losing.update((body.label(node.payload.origin), AS_PRODUCT) for node in convolutions)
-            continue
-        moved = sum(_elements(body, node) for node in reorders)
-        moved += sum(body.shapes.elements(node.src) for node in plain)
-        written = sum(_elements(body, node) for node in convolutions)
-        if moved >= 2 * written:
-            losing.update((body.label(node.payload.origin), _REASON) for node in convolutions)
-    return losing
 
 
 def _pays(node: Node) -> bool:
@@ -83,28 +90,31 @@ def _pays(node: Node) -> bool:
     return kh * kw > 1 and (small or not node.payload.depthwise)
 
 
-def _elements(body: Body, node: Node) -> int:
-    """How many elements a primitive writes."""
-    return body.shapes.elements(node.ref)
+def _islands(body: Body) -> list[_Island]:
+    """All that have convolutions; what reads one tensor in blocks is of one island."""
+    view, parent = body.view, {}
 
+    def root(key: str | Ref) -> str | Ref:
+        while parent.setdefault(key, key) != key:
+            parent[key] = parent[parent[key]]
+            key = parent[key]
+        return key
 
-def islands(body: Body) -> list[list[Node]]:
-    """Planned nodes joined by the blocked tensors between them."""
-    parent: dict[str, str] = {}
-
-    def find(name: str) -> str:
-        while parent[name] != name:
-            parent[name] = parent[parent[name]]
-            name = parent[name]
-        return name
-
-    planned = [node for node in body.view.topological() if node.payload is not None]
-    for node in planned:
-        parent[node.name] = node.name
-        for ref in node.inputs:
-            if ref.node in parent and body.view.producer(ref).payload.dst_layout == BLOCKED:
-                parent[find(node.name)] = find(ref.node)
-    islands: dict[str, list[Node]] = {}
-    for node in planned:
-        islands.setdefault(find(node.name), []).append(node)
+    reordered = {(ref, change(body, ref, PLAIN)) for ref in view.fetches}
+    for node in view.topological():
+        reads = list(zip(node.inputs, formats_read(node), strict=True))
+        if node.op != "Shape":
+            reordered.update((ref, change(body, ref, wanted)) for ref, wanted in reads)
+        joined = [ref for ref, wanted in reads if wanted.layout == BLOCKED]
+        if node.payload is not None and node.payload.dst_layout == BLOCKED:
+            joined.append(node.ref)
+        for ref in joined:
+            parent[root(ref)] = root(node.name)
+    islands: dict[str | Ref, _Island] = defaultdict(_Island)
+    for node in view.topological():
+        if isinstance(node.payload, Convolution):
+            islands[root(node.name)].convolutions.append(node)
+    for ref, (own, wanted) in reordered:
+        if own != wanted and not is_one_in_memory(body, ref) and root(ref) in islands:
+            islands[root(ref)].moved += body.shapes.elements(ref)
     return list(islands.values())

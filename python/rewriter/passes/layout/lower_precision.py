@@ -34,7 +34,7 @@ from ...precision.quantize import (
     round_weights,
 )
 from ...report import Precision, Report
-from .narrow import TypeWriter, joined_values, narrow_tensors
+from .narrow import joined_values, narrow_tensors, write_types
 from .narrow_weights import floats, narrow_weights, snr_of
 from .open_squeeze_excite import open_squeeze_excite
 
@@ -159,8 +159,9 @@ def _lower(
     narrow = narrow_tensors(body.view, lowered)
     joined = joined_values(body.view, narrow)
     if body.place is None:
+        place = {n.name: i for i, n in enumerate(body.view.topological())}
         seen = narrow.difference(joined)
-        lowering.tensors = [n.ref for n in body.view.topological() if n.ref in seen]
+        lowering.tensors = sorted(seen, key=lambda ref: (place[ref.node], ref.port))
         lowering.convolutions = [
             (n.name, n.src, n.payload) for n in convolutions if n.name in lowered
         ]
@@ -171,20 +172,20 @@ def _lower(
             if node.name not in lowered
         ]
         fields = _fields_of(body, lowering, joined)
-        TypeWriter(
+        write_types(
             body,
             lowering.dtype,
             dict.fromkeys(lowered, fields),
             narrow,
             lambda ref: _choice(ref, lowering, joined).quantization if lowering.is_int8 else (),
             joined,
-        ).write()
+        )
     return lowered
 
 
 def _choice(ref: Ref, lowering: Lowering, joined: Mapping[Ref, Ref]):
     """What a tensor's bytes stand for; None of one that has none."""
-    return lowering.choices.get(joined.get(ref, ref).node)
+    return lowering.choices.get(joined.get(ref, ref))
 
 
 def _fields_of(body: Body, lowering: Lowering, joined: Mapping[Ref, Ref]):
@@ -213,7 +214,7 @@ def _weights_of(node: Node, lowering: Lowering) -> dict:
     else:
         stored = weights.astype(BF16) if lowering.to_nearest else bfloat16_weights(weights)
         scales, changes = np.ones(conv.channels, np.float32), {"weights": stored}
-    means = lowering.means.get(node.src.node)
+    means = lowering.means.get(node.src)
     if means is not None and np.isfinite(means).all():
         lost = bias_correction(weights, stored, scales, means[: conv.in_channels])
         shift = 0.0 if conv.shift is None else conv.shift
@@ -236,7 +237,7 @@ def _snr(node: Node, lowering: Lowering) -> float | None:
     of_weights = snr_of(floats(node.payload), lowering)
     if not lowering.is_int8:
         return of_weights
-    choice = lowering.choices.get(node.src.node)
+    choice = lowering.choices.get(node.src)
     if choice is None:
         return None
     ratios = (choice.snr, of_weights)

@@ -40,7 +40,7 @@ from ...precision.lowering import Layer, slow_in_int8
 from ...precision.quantize import LEVELS, Quantization
 from ...report import Precision
 from .lower_precision import is_candidate
-from .narrow import TypeWriter, narrow_tensors, sources
+from .narrow import narrow_tensors, sources, write_types
 
 _METHOD = "the model's own"
 _FASTER = (
@@ -75,7 +75,7 @@ def lower_quantized(body: Body, context: Context) -> None:
             if isinstance(node.payload, FakeQuantize) and node.ref in narrow:
                 _write_rounding(node)
         fields = _fields_of(body, known, layers)
-        TypeWriter(body, UINT8, dict.fromkeys(lowered, fields), narrow, known.get).write()
+        write_types(body, UINT8, dict.fromkeys(lowered, fields), narrow, known.get)
     layers += _store_products(body)
     if layers and context.lowering is None:
         context.report.precision = Precision("int8", layers, [], 0)

@@ -1,9 +1,7 @@
 """Writes narrow types, bfloat16 or bytes, into the payloads of one body.
 
 The pass says which convolutions work on narrow tensors, what their weights become, and what the
-bytes of a tensor stand for. What lies between convolutions goes along here; a tensor that is narrow
-and that somebody reads who takes float32 only becomes that by a reorder, and one that nobody can
-write narrow is made so by one.
+bytes of a tensor stand for. What lies between convolutions goes along here.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,16 +9,9 @@ from dataclasses import replace
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import FLOAT32, Body, GraphView, Node, Ref, dtype_name
-from ....ops.records import (
-    BLOCKED,
-    Concat,
-    Conv,
-    Eltwise,
-    GlobalPool,
-    Pool,
-    Reorder,
-)
+from ....graph import Body, GraphView, Node, Ref
+from ....graph import written as written_as
+from ....ops.records import BLOCKED, NHWC, Concat, Conv, Eltwise, GlobalPool, Pool, Reorder
 
 _BF16 = types_pb2.DT_BFLOAT16
 
@@ -121,8 +112,15 @@ def _averages(node: Node) -> bool:
     return isinstance(node.payload, Pool) and node.payload.kind == "avg"
 
 
-class TypeWriter:
-    """Writes the types.
+def write_types(
+    body: Body,
+    dtype: int,
+    lowered: Mapping[str, Callable[[Node], dict]],
+    narrow: set[Ref],
+    chosen: Callable[[Ref], tuple],
+    joined: Mapping[Ref, Ref] | None = None,
+) -> None:
+    """Writes the types into the payloads; what lies between them `place_reorders` inserts.
 
     Args:
         dtype: what is narrow.
@@ -132,147 +130,58 @@ class TypeWriter:
         chosen: what the bytes of a tensor stand for; () of bfloat16.
         joined: values that are to stand for what `chosen` says of them, as joined_values has them.
     """
+    # Tensors that are narrow so far -> what they stand for. Who reads a plain one in blocks may
+    # read it so, too: what reorders it makes it narrow on its way.
+    plain = [ref for ref in narrow if written_as(body, ref).layout == NHWC]
+    written: dict[Ref, tuple] = {ref: chosen(ref) for ref in plain}
 
-    def __init__(
-        self,
-        body: Body,
-        dtype: int,
-        lowered: Mapping[str, Callable[[Node], dict]],
-        narrow: set[Ref],
-        chosen: Callable[[Ref], tuple],
-        joined: Mapping[Ref, Ref] | None = None,
-    ):
-        self._body, self._view = body, body.view
-        self._lowered, self._narrow, self._dtype = lowered, narrow, dtype
-        self._chosen = chosen
-        self._joined = joined or {}
-        self._quantizations: dict[Ref, tuple] = {}
-        self._made: dict[tuple[Ref, bool], Ref] = {}
+    def of_source(node: Node) -> dict:
+        """The fields of a source that is narrow as it is written."""
+        src = node.src
+        return {"src_dtype": dtype, "src_quantization": written[src]} if src in written else {}
 
-    def write(self) -> None:
-        for node in self._view.topological():
-            self._write(node)
-        self._view.fetches = [self._as_float(ref) for ref in self._view.fetches]
-
-    def _write(self, node: Node) -> None:
-        payload = node.payload
-        if node.name in self._lowered:
-            self._write_convolution(node)
-        elif isinstance(payload, Reorder) and self._is_typed(payload):
-            self._write_reorder(node)
-        elif payload is not None and moves(node) and self._works_narrow(node):
-            self._write_move(node)
-        elif isinstance(payload, GlobalPool) and _has_types(payload):
-            if node.src in self._quantizations:
-                self._set(node, **self._of_source(node.src))
-        else:
-            inputs = [self._as_float(ref) for ref in node.inputs]
-            if inputs != node.inputs:
-                self._view.set_inputs(node, inputs)
-
-    @staticmethod
-    def _is_typed(payload) -> bool:
-        return payload.dtype == payload.src_dtype == FLOAT32
-
-    def _works_narrow(self, node: Node) -> bool:
-        """Whether a node that moves works on narrow tensors: it has to, or it costs nothing."""
-        if not self._is_typed(node.payload):
-            return False
-        reads = any(ref in self._quantizations for ref in sources(node))
-        return node.ref in self._narrow or (isinstance(node.payload, Eltwise | Pool) and reads)
-
-    def _write_convolution(self, node: Node) -> None:
-        conv, inputs = node.payload, node.by_role
-        inputs["src"] = src = self._as_narrow(node.src)
-        changes = {"scale": None} | self._of_source(src)
-        changes |= self._lowered[node.name](node) | self._of_operand(conv, inputs)
-        self._view.set_inputs(node, inputs)
-        self._set(node, **changes, **self._of_result(node.ref))
-
-    def _of_operand(self, payload, inputs: dict[str, Ref]) -> dict:
-        """The fields of the narrow operand; all others become float32 in `inputs`."""
-        role, changes = operand(payload), {}
-        if role and inputs[role] in self._quantizations:
-            changes = {"sum_role": role, "sum_dtype": self._dtype}
-            changes["sum_quantization"] = self._quantizations[inputs[role]]
-        for other, ref in inputs.items():
-            if other != "src" and not (changes and other == role):
-                inputs[other] = self._as_float(ref)
-        return changes
-
-    def _write_reorder(self, node: Node) -> None:
-        """A change of the layout changes the type on its way."""
-        changes = {}
-        if node.inputs[0] in self._quantizations:
-            changes |= self._of_source(node.inputs[0])
-        if node.ref in self._narrow:
-            changes |= self._of_result(node.ref)
-        if changes:
-            self._set(node, **changes)
-
-    def _write_move(self, node: Node) -> None:
-        inputs, changes = node.by_role, {}
-        if isinstance(node.payload, Eltwise):
-            if node.src in self._quantizations:
-                changes = self._of_source(node.src)
-            changes |= self._of_operand(node.payload, inputs)
-            self._view.set_inputs(node, inputs)
-            self._set(node, **changes, **self._of_result(node.ref))
-            return
-        inputs = {
-            role: self._as_narrow(ref) if ref in sources(node) else self._as_float(ref)
-            for role, ref in inputs.items()
-        }
-        self._view.set_inputs(node, inputs)
-        given = [self._quantizations[ref] for ref in inputs.values() if ref in self._quantizations]
-        changes = {"src_dtype": self._dtype, "src_quantization": given[0]}
-        if isinstance(node.payload, Concat) and given[0]:
-            changes["src_quantizations"] = tuple(given)
-        if node.ref in self._narrow:
-            averages_into = _averages(node) and node.ref in self._joined
-            kept = node.payload.keeps and not averages_into
-            changes |= self._of_result(node.ref, given[0] if kept else None)
-        self._set(node, **changes)
-
-    def _set(self, node: Node, **changes) -> None:
-        node.payload = replace(node.payload, **changes)
-
-    def _of_source(self, ref: Ref) -> dict:
-        return {"src_dtype": self._dtype, "src_quantization": self._quantizations[ref]}
-
-    def _of_result(self, ref: Ref, quantization: tuple | None = None) -> dict:
-        """The fields of what writes that tensor, which is narrow from now on if it is to be."""
-        if ref not in self._narrow:
+    def of_operand(node: Node) -> dict:
+        role = operand(node.payload)
+        if role is None or (ref := node.by_role[role]) not in written:
             return {}
-        if quantization is None:
-            quantization = self._chosen(ref)
-        self._quantizations[ref] = quantization
-        return {"dtype": self._dtype, "dst_quantization": quantization}
+        return {"sum_role": role, "sum_dtype": dtype, "sum_quantization": written[ref]}
 
-    def _as_narrow(self, ref: Ref) -> Ref:
-        """The tensor as narrow numbers; its own, if that is what it holds."""
-        if ref in self._quantizations:
-            return ref
-        quantization = self._chosen(ref)
-        made = self._reorder(
-            ref, True, dtype=self._dtype, dst_quantization=quantization, origin=ref.node
-        )
-        self._quantizations[made] = quantization
-        return made
+    def of_result(node: Node, quantization: tuple | None = None) -> dict:
+        """The fields of what is narrow from now on, if it is to be."""
+        if node.ref not in narrow:
+            return {}
+        written[node.ref] = chosen(node.ref) if quantization is None else quantization
+        return {"dtype": dtype, "dst_quantization": written[node.ref]}
 
-    def _as_float(self, ref: Ref) -> Ref:
-        """The tensor as float32; its own, if that is what it holds."""
-        if ref not in self._quantizations:
-            return ref
-        return self._reorder(ref, False, **self._of_source(ref), origin=ref.node)
+    def of_move(node: Node) -> dict:
+        """Of what reads nothing but narrow tensors, and hands on what they stand for."""
+        payload = node.payload
+        given = tuple(written[ref] if ref in written else chosen(ref) for ref in sources(node))
+        changes = {"src_dtype": dtype, "src_quantization": given[0]}
+        if isinstance(payload, Concat) and given[0]:
+            changes["src_quantizations"] = given
+        if payload.keeps and not (_averages(node) and node.ref in (joined or ())):
+            return changes | of_result(node, given[0])
+        return changes | of_result(node)
 
-    def _reorder(self, ref: Ref, narrow: bool, **types) -> Ref:
-        if (ref, narrow) not in self._made:
-            payload = self._view.producer(ref).payload
-            layout = BLOCKED if payload is not None and payload.dst_layout == BLOCKED else "nhwc"
-            channels = payload.channels if payload else self._body.shapes.channels(ref)
-            record = Reorder(channels=channels, src_layout=layout, dst_layout=layout, **types)
-            write, shape = self._body.writer(ref.node), self._body.shapes.shape(ref)
-            made = write.plan(dtype_name(record.dtype), record, {"src": ref}, shape)
-            self._made[ref, narrow] = made
-        return self._made[ref, narrow]
+    for node in body.view.topological():
+        payload = node.payload
+        if payload is None or payload.is_narrow:
+            continue
+        if node.name in lowered:
+            src = {"src_dtype": dtype, "src_quantization": chosen(node.src)} | of_source(node)
+            changes = {"scale": None} | src | lowered[node.name](node) | of_operand(node)
+            changes |= of_result(node)
+        elif isinstance(payload, Reorder):  # what a model rounds by
+            changes = of_source(node) | of_result(node)
+        elif isinstance(payload, GlobalPool):
+            changes = of_source(node) if _has_types(payload) else {}
+        elif not moves(node):
+            continue
+        elif isinstance(payload, Eltwise):
+            changes = of_source(node) | of_operand(node) | of_result(node)
+        elif node.ref in narrow or (isinstance(payload, Pool) and node.src in written):
+            changes = of_move(node)
+        else:
+            continue
+        node.payload = replace(payload, **changes)

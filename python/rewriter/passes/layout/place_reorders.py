@@ -1,55 +1,79 @@
-"""Inserts the layout changes that are left: one a tensor and direction, where they are read.
+"""Inserts what is left between formats: where a tensor is read in another layout or type than it is
+written in, it is changed, both at once, and once for all that read it so.
 
-A tensor of one pixel and whole blocks lies the same in both layouts, so it is only reshaped."""
+A tensor of one pixel and whole blocks lies the same in both layouts, so it is only reshaped. What
+asks for a shape asks the blocked tensor, which is [N, ceil(C / 16), H, W, 16]:
 
-from ....graph import Body, GraphView, Node, Ref
+    shape(x) = gather(concat(shape(blocked), [C]), [0, 2, 3, 5])
+"""
+
+from ....graph import FLOAT32, INT32, Body, Format, Node, Ref, dtype_name, read, written
 from ....ops.records import BLOCK, BLOCKED, NHWC, Reorder, Reshape
 from ...context import Context
 
+PLAIN = Format(FLOAT32, NHWC)
+
 
 def place_reorders(body: Body, context: Context) -> None:
-    """Adds a layout change only where a blocked tensor meets a plain one."""
-    placed: dict[tuple[Ref, str], Ref] = {}
-    view = body.view
+    """Changes layout and type where a tensor is read in others than it is written in."""
+    view, placed = body.view, {}
+
+    def changed(ref: Ref, wanted: Format) -> Ref:
+        own, wanted = change(body, ref, wanted)
+        if own != wanted and (ref, wanted) not in placed:
+            placed[ref, wanted] = _add(body, ref, own, wanted)
+        return placed.get((ref, wanted), ref)
+
     for node in view.topological():
-        inputs = [
-            _in_layout(body, ref, _wanted(node, index), placed)
-            for index, ref in enumerate(node.inputs)
-        ]
+        if node.op == "Shape" and written(body, node.inputs[0]).layout == BLOCKED:
+            _read_shape_of_blocks(node, body)
+            continue
+        inputs = list(map(changed, node.inputs, formats_read(node)))
         if inputs != node.inputs:
             view.set_inputs(node, inputs)
-    view.fetches = [_in_layout(body, ref, NHWC, placed) for ref in view.fetches]
+    view.fetches = [changed(ref, PLAIN) for ref in view.fetches]
 
 
-def _wanted(node: Node, index: int) -> str:
-    return NHWC if node.payload is None else node.payload.layout_of(node.roles[index])
+def formats_read(node: Node) -> list[Format]:
+    """The format in which a node reads each of its inputs."""
+    return read(node) if node.payload is not None else [PLAIN] * len(node.inputs)
 
 
-def _layout(view: GraphView, ref: Ref) -> str:
-    payload = view.producer(ref).payload
-    blocked = payload is not None and payload.dst_layout == BLOCKED
-    return BLOCKED if blocked else NHWC
+def change(body: Body, ref: Ref, wanted: Format) -> tuple[Format, Format]:
+    """The formats in which a tensor is written and has to be read; equal where it stays."""
+    own = written(body, ref)
+    if body.view.producer(ref).payload is None and wanted is PLAIN:
+        return own, own
+    own = own._replace(dtype=own.dtype or wanted.dtype)
+    layout, dtype, quantization = wanted.layout, wanted.dtype, wanted.quantization
+    return own, own._replace(layout=layout, dtype=dtype, quantization=quantization)
 
 
-def _in_layout(body: Body, ref: Ref, wanted: str, placed) -> Ref:
-    view = body.view
-    have = _layout(view, ref)
-    if have == wanted:
-        return ref
-    if (ref, wanted) not in placed:
-        producer = view.producer(ref)
-        channels = producer.payload.channels if producer.payload else body.shapes.channels(ref)
-        write, inputs, kind = body.writer(ref.node), {"src": ref}, Reorder
-        if _is_one_in_memory(body, ref, channels):
-            blocks = [channels // BLOCK, 1, 1, BLOCK]
-            shape = [-1, *blocks] if wanted == BLOCKED else [-1, 1, 1, channels]
-            inputs["shape"], kind = write.constant(f"{wanted}/shape", shape), Reshape
-        payload = kind(origin=ref.node, channels=channels, src_layout=have, dst_layout=wanted)
-        placed[ref, wanted] = write.plan(wanted, payload, inputs, body.shapes.shape(ref))
-    return placed[ref, wanted]
-
-
-def _is_one_in_memory(body: Body, ref: Ref, channels: int) -> bool:
+def is_one_in_memory(body: Body, ref: Ref) -> bool:
     """Whether both layouts are the same: whole blocks of one pixel an image."""
-    shape = body.shapes.shape(ref)
+    shape, channels = body.shapes.shape(ref), written(body, ref).channels
     return shape is not None and shape[1:3] == (1, 1) and channels % BLOCK == 0
+
+
+def _add(body: Body, ref: Ref, own: Format, wanted: Format) -> Ref:
+    """Adds what changes one format into the other."""
+    common = dict(origin=ref.node, channels=own.channels, src_layout=own.layout)
+    common |= dict(dst_layout=wanted.layout, src_dtype=own.dtype, dtype=wanted.dtype)
+    write, shape = body.writer(ref.node), body.shapes.shape(ref)
+    what = wanted.layout if own.layout != wanted.layout else dtype_name(wanted.dtype)
+    if own.dtype == wanted.dtype and is_one_in_memory(body, ref):
+        blocks = [own.channels // BLOCK, 1, 1, BLOCK]
+        sizes = [-1, *blocks] if wanted.layout == BLOCKED else [-1, 1, 1, own.channels]
+        inputs = {"src": ref, "shape": write.constant(f"{what}/shape", sizes)}
+        return write.plan(what, Reshape(**common), inputs, shape)
+    bytes_ = (own.quantization or (), wanted.quantization or ())
+    record = Reorder(**common, src_quantization=bytes_[0], dst_quantization=bytes_[1])
+    return write.plan(what, record, {"src": ref}, shape)
+
+
+def _read_shape_of_blocks(node: Node, body: Body) -> None:
+    blocks, kind = node.inputs[0], node.attr["out_type"].type or INT32
+    write = body.writer(node.name)
+    blocked = write.add("blocked", "Shape", blocks, out_type=kind)
+    channels = write.constant("channels", [written(body, blocks).channels], kind)
+    write.put("GatherV2", write.add("sizes", "ConcatV2", [blocked, channels], 0), [0, 2, 3, 5], 0)
