@@ -19,10 +19,9 @@ _SLOW = {
 _NOMINAL = 64  # what an unknown height or width counts as
 # A product's time without VNNI, that of float32 being 1: of bytes, of a depthwise one of floats and
 # of bytes, and of a window that Winograd's algorithm computes, of bytes and in float32. What an
-# element of a result takes beside, more than in float32: as bytes, and as floats that are rounded
-# (docs/experiments.md).
+# element of a result takes beside, more than in float32 (docs/experiments.md).
 _OF_BYTES, _DEPTHWISE, _DEPTHWISE_OF_BYTES = 0.73, 1.3, 2.6
-_ELEMENT_OF_BYTES, _ROUNDED_ELEMENT = 14, 25
+_ELEMENT_OF_BYTES = 14
 _WINOGRAD_OF_BYTES = {(3, 3): 0.29}
 _WINOGRAD = {(3, 3): 0.38, (5, 5): 0.54, (1, 3): 0.75, (3, 1): 0.75, (1, 7): 0.64, (7, 1): 0.64}
 
@@ -32,14 +31,11 @@ def slow_in_bf16() -> str | None:
     return None if multiplies("bf16") else _SLOW["bf16"]
 
 
-def slow_in_int8(body: Body, convolutions: Iterable[Node], rounds: bool = False) -> str | None:
+def slow_in_int8(body: Body, convolutions: Iterable[Node]) -> str | None:
     """One line where those convolutions take longer here on bytes than in float32.
 
     Without instructions for bytes they are ahead where sums are long, unless Winograd's algorithm
     applies in float32 alone.
-
-    Args:
-        rounds: whether results in float32 are rounded as those of bytes are.
     """
     if multiplies("int8"):
         return None
@@ -52,7 +48,7 @@ def slow_in_int8(body: Body, convolutions: Iterable[Node], rounds: bool = False)
         plain = conv.groups == 1 and conv.strides == conv.dilations == (1, 1)
         by_floats = _DEPTHWISE if conv.depthwise else _WINOGRAD.get(window, 1.0) if plain else 1.0
         by_bytes = _WINOGRAD_OF_BYTES.get(window, _OF_BYTES) if plain else _OF_BYTES
-        of_floats += products * by_floats + count * _ROUNDED_ELEMENT * rounds
+        of_floats += products * by_floats
         of_bytes += products * (_DEPTHWISE_OF_BYTES if conv.depthwise else by_bytes)
         of_bytes += count * _ELEMENT_OF_BYTES
     return _SLOW["int8"] if of_bytes > of_floats else None

@@ -8,45 +8,34 @@ whose weights are whole multiples of a step an output channel is one of integers
 and the rounding behind its bias, batch normalisation and activation is how its result is stored.
 What batch normalisation multiplies by goes into the scales. Scales, zero points and weights are the
 model's own; nothing is calibrated.
-
-Where most products are in windows that Winograd's algorithm computes, a CPU that does not multiply
-bytes is faster in float32. Weights and sources are the same multiples of steps there, and rounding
-ends the chain of what it follows.
 """
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
-from ....graph import QUANTIZING, UINT8, Body, GraphView, Node, Ref
+from ....graph import QUANTIZING, UINT8, Body, Node, Ref
 from ....ops.records import (
     BLOCKED,
     MAX_STEPS,
     Concat,
     Conv,
-    Convolution,
     Eltwise,
     FakeQuantize,
     InnerProduct,
     Reorder,
     Reshape,
-    Step,
     eltwise,
 )
 from ...context import Context
 from ...precision.carried import byte_of, multiples
-from ...precision.lowering import Layer, slow_in_int8
+from ...precision.lowering import Layer
 from ...precision.quantize import LEVELS, Quantization
 from ...report import Precision
 from .lower_precision import is_candidate
 from .narrow import narrow_tensors, sources, write_types
 
 _METHOD = "the model's own"
-_FASTER = (
-    '{}: the model\'s convolutions of bytes run in float32 and are rounded; precision="int8" and '
-    "calibration make them bytes"
-)
 
 
 def lower_quantized(body: Body, context: Context) -> None:
@@ -58,17 +47,7 @@ def lower_quantized(body: Body, context: Context) -> None:
             known[node.ref] = found
     layers: list[Layer] = []
     lowered = _lowered(body, known, context)
-    # What `precision` asks for becomes bytes on any CPU.
-    asked = context.lowering is not None
-    slow = None if asked else slow_in_int8(body, map(view.node, lowered), rounds=True)
-    if slow:
-        if (note := _FASTER.format(slow)) not in context.report.notes:
-            context.report.notes.append(note)
-        lowered = _round_in_float32(body, lowered)
-        for node in view.topological():
-            if node.name in lowered:
-                layers.append(_layer(node, "float32", known, body))
-    elif known:
+    if known:
         stored = _absorb(body, known, lowered)
         narrow = narrow_tensors(view, lowered, known.__contains__) | stored
         for node in view.topological():
@@ -193,91 +172,14 @@ def _fields_of(body: Body, known, layers: list[Layer]):
 
     def fields(node: Node) -> dict:
         conv = node.payload
-        layers.append(_layer(node, "uint8", known, body))
+        scale, zero_point = known.get(node.ref, (None, None))
+        method = "" if scale is None else _METHOD
+        layers.append(Layer(body.label(node.name), "uint8", method, scale, zero_point))
         scale = 1.0 if conv.scale is None else conv.scale
         scales = (conv.weight_steps * np.broadcast_to(scale, [conv.channels])).astype(np.float32)
         return {"weights": multiples(conv.weights, conv.weight_steps), "weight_scales": scales}
 
     return fields
-
-
-def _layer(node: Node, dtype: str, known, body: Body) -> Layer:
-    """A convolution for the report."""
-    scale, zero_point = known.get(node.ref, (None, None))
-    method = "" if scale is None else _METHOD
-    return Layer(body.label(node.name), dtype, method, scale, zero_point)
-
-
-def _round_in_float32(body: Body, lowered: set[str]) -> set[str]:
-    """Lets what makes a tensor that is rounded at once round it; others in blocks become our op.
-
-    Returns: the names that the convolutions `lowered` have then.
-    """
-    view, lowered = body.view, set(lowered)
-    for node in view.topological():
-        rounding = node.payload
-        if not isinstance(rounding, FakeQuantize):
-            continue
-        maker = view.producer(node.src)
-        if (payload := _rounding_itself(maker, node, view)) is not None:
-            view.replace(Node(node.name, maker.op, maker.by_role, node.controls, payload=payload))
-            view.remove_dead([maker.name])
-            if maker.name in lowered:
-                lowered ^= {maker.name, node.name}
-        elif rounding.layout == BLOCKED:
-            steps = (_over(rounding.quantization.scale), *_to_whole_steps(rounding))
-            payload = Eltwise(origin=rounding.origin, channels=rounding.channels, steps=steps)
-            inputs = {"src": node.src}
-            view.replace(Node(node.name, payload.op, inputs, node.controls, payload=payload))
-    return lowered
-
-
-def _rounding_itself(maker: Node, node: Node, view: GraphView):
-    """The payload of what makes the source of the rounding `node`, with that; None if none can."""
-    payload, rounding = maker.payload, node.payload
-    if payload is None or not payload.takes_steps or payload.is_narrow or payload.dst_part:
-        return None
-    if not view.is_only_for(node.src, node) or view.has_control_edges(maker.name):
-        return None
-    scale, zero_point = rounding.quantization
-    steps = payload.steps
-    if steps and _keeps(steps[-1], -scale * zero_point, scale * (rounding.most - zero_point)):
-        steps = steps[:-1]
-    if isinstance(payload, Convolution) and not steps:
-        payload = payload.then_affine(np.full(payload.channels, 1 / scale), None)
-    else:
-        steps = (*steps, _over(scale))
-    payload = replace(payload, steps=(*steps, *_to_whole_steps(rounding)))
-    return payload if len(payload.chain) <= MAX_STEPS else None
-
-
-def _keeps(step: Step, low: float, high: float) -> bool:
-    """Whether it is a clamp that changes nothing between the two."""
-    params = dict(step.params)
-    if step.kind != "eltwise" or (step.name == "relu" and params.get("alpha")):
-        return False
-    bounds = {
-        "relu": (0.0, math.inf),
-        "relu6": (0.0, 6.0),
-        "bounded_relu": (0.0, params.get("alpha")),
-        "clip": (params.get("alpha"), params.get("beta")),
-    }
-    least, most = bounds.get(step.name, (math.inf, -math.inf))
-    return least <= low and high <= most
-
-
-def _over(scale: float) -> Step:
-    return eltwise("linear", alpha=1 / scale, beta=0.0)
-
-
-def _to_whole_steps(rounding: FakeQuantize) -> tuple[Step, ...]:
-    """Of multiples of its step the nearest whole one, ties to even, between the first and last."""
-    scale, zero_point = rounding.quantization
-    return (
-        eltwise("round"),
-        eltwise("clip", alpha=-zero_point, beta=rounding.most - zero_point),
-        eltwise("linear", alpha=scale, beta=0.0),
-    )
 
 
 def _store_products(body: Body) -> list[Layer]:

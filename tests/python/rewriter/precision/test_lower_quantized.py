@@ -70,18 +70,15 @@ def steps_off(result, step, *shape, count=4):
     return off.max(), (off < 1e-3).mean()
 
 
-_SLOW_WINDOW = 5  # that Winograd's algorithm computes in float32 alone
-
-
-def every_kind(filters, window=3):
+def every_kind(filters):
     """An image, batch normalisation, a residual, pooling, concatenation, a head."""
     stem, one, two, depthwise, other, last = (
         filters(3, 3, 3, 32),
-        filters(window, window, 32, 32),
-        filters(window, window, 32, 32),
+        filters(3, 3, 32, 32),
+        filters(3, 3, 32, 32),
         filters(3, 3, 32, 1, op="tensor"),
         filters(1, 1, 32, 32, op="both ways"),
-        filters(window, window, 64, 48),
+        filters(3, 3, 64, 48),
     )
     dense = filters(48, 10, op="tensor")
 
@@ -136,66 +133,11 @@ _STEPS = {"of 5 bits": 5 / 31, "narrow": 5 / 254, "both ways, narrow": 2.5 / 127
 _STEPS |= {"both ways": 2.5 / 128, "both ways, unsigned": 2 / 255}
 
 
-def test_where_bytes_are_slow_it_rounds_in_float32(rewrite, filters, on_isa):
-    """At the ends of chains, and between a pooling and a concatenation by an op of ours."""
-    on_isa(_SLOW)
-    result = rewrite(every_kind(filters, _SLOW_WINDOW), [None, 24, 24, 3], options=STRICT)
-    assert result.blockdnn["Conv"] >= 5
-    assert not {"u8"} & {kind for pair in result.types("Conv") for kind in pair}
-    # The image and what stands around the product round by themselves.
-    assert result.ops["FakeQuantWithMinMaxVars"] == 3
-    layers = result.report.precision.layers
-    assert [layer.dtype for layer in layers] == ["float32"] * 6 + ["int8"]
-    assert layers[0].scale == pytest.approx(6 / 255)
-    (note,) = result.report.notes
-    assert note.startswith("this CPU has no VNNI") and 'precision="int8"' in note
-    assert not result.report.reorders and not result.report.declined
-    most, same = steps_off(result, 10 / 255, 24, 24, 3, count=16)
-    assert most < 1.01 and same > 0.98
-
-
-def test_layers_that_are_faster_so_stay_bytes(rewrite, filters, on_isa):
-    on_isa(_SLOW)
-    expand, depthwise = filters(1, 1, 16, 96), filters(3, 3, 96, 1, op="tensor")
-
-    def network(x):
-        x = rounded(tf.nn.relu6(tf.nn.conv2d(rounded(x, -1, 1), expand(), 1, "SAME")), 0, 6)
-        x = tf.nn.depthwise_conv2d(x, depthwise(), [1, 1, 1, 1], "SAME")
-        return rounded(tf.nn.relu6(x), 0, 6)
-
-    result = rewrite(network, [None, 9, 9, 16], options=STRICT)
-    assert result.types("Conv") == [("u8", "u8")] * 2
-    assert not result.report.notes
-
-
-@pytest.mark.parametrize("window, stride, kind", [(5, 1, "f32"), (5, 2, "u8"), (3, 1, "u8")])
-def test_where_winograd_applies_it_is_float32(rewrite, filters, on_isa, window, stride, kind):
-    """Long sums are faster on bytes, unless fewer products make them in float32 alone."""
-    on_isa(_SLOW)
-    one = filters(window, window, 64, 64)
-
-    result = rewrite(
-        lambda x: rounded(tf.nn.conv2d(rounded(x, -1, 1), one(), stride, "SAME"), -4, 4),
-        [None, 9, 9, 64],
-        options=STRICT,
-    )
-    assert result.types("Conv") == [(kind, kind)]
-    assert bool(result.report.notes) == (kind == "f32")
-
-
-def test_the_numbers_of_float32_are_verified_as_those_of_bytes(rewrite, filters, on_isa):
-    on_isa(_SLOW)
-    network = every_kind(filters, _SLOW_WINDOW)
-    result = rewrite(network, [4, 24, 24, 3], options=Options(strict=True, verify="numbers"))
-    assert result.report.precision.precision == "int8"
-
-
 @pytest.mark.parametrize("isa", [_FAST, "avx2_vnni", _SLOW])
 @pytest.mark.parametrize("name", _ROUNDINGS)
 def test_every_rounding_keeps_its_own_steps(rewrite, filters, on_isa, name, isa):
     on_isa(isa)
-    kind = "f32" if isa == _SLOW else "u8"
-    one, two = filters(_SLOW_WINDOW, _SLOW_WINDOW, 32, 32), filters(1, 1, 32, 32)
+    one, two = filters(5, 5, 32, 32), filters(1, 1, 32, 32)
     rounding = _ROUNDINGS[name]
 
     def network(x):
@@ -203,7 +145,7 @@ def test_every_rounding_keeps_its_own_steps(rewrite, filters, on_isa, name, isa)
         return rounding(tf.nn.conv2d(x, two(), 1, "SAME"))
 
     result = rewrite(network, [None, 9, 9, 32], options=STRICT)
-    assert result.types("Conv") == [(kind, kind)] * 2
+    assert result.types("Conv") == [("u8", "u8")] * 2
     most, same = steps_off(result, _STEPS.get(name, 5 / 255), 9, 9, 32)
     assert most < 1.01 and same > 0.99
 
