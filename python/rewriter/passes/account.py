@@ -1,42 +1,60 @@
-"""Sums up the finished plan for the report: work, and what causes each reorder."""
+"""Writes the account of the finished plan: ops of ours, work on either side, causes of reorders."""
 
 import math
 from collections import Counter
 
 from ...graph import Body, Node, Ref, estimate
-from ...ops.records import Attention, Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
-from ..context import Context
-
-# An unknown height or width counts as this many, an unknown batch, too: only ratios are told.
-_NOMINAL = 64
-# What adds up many numbers.
-_SUMS = frozenset(
-    {"AvgPool", "AvgPool3D", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv3D"}
-    | {"Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNative", "Einsum", "MatMul"}
-    | {"Mean", "Prod", "Softmax", "Sum"}
+from ...ops.records import (
+    Attention,
+    Conv,
+    ConvDepthwise,
+    Convolution,
+    InnerProduct,
+    Reorder,
+    UpdateSlice,
 )
+from ..context import Context
+from ..report import Converted
+
+# Of weights those dimensions over which an element is a sum of products; of what an op scatters, an
+# element of its source.
+_SUMMED = {"Conv2D": -1, "Conv3D": -1, "DepthwiseConv2dNative": 2}
+_SUMMED |= {"Conv2DBackpropInput": -1, "Conv3DBackpropInputV2": -1}
+_MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "MatMul"})
+# What adds up many numbers.
+_SUMS = _MATMULS.union(_SUMMED, "AvgPool AvgPool3D Einsum Mean Prod Softmax Sum".split())
 
 
 def account(body: Body, context: Context) -> None:
-    """Counts multiply-adds on either side and bytes of reorders; names what causes these."""
-    report = context.report
-    nodes = body.view.topological()
-    report.multiply_adds = sum(_of_payload(body, n) for n in nodes if n.payload is not None)
-    report.multiply_adds_left = sum(_of_op(body, n) for n in nodes if n.payload is None)
-    reorders = [node for node in nodes if isinstance(node.payload, Reorder)]
-    report.reorder_causes = [_cause(body, node) for node in reorders]
-    report.reorder_bytes = sum(_bytes_of_sample(body, node.inputs[0]) for node in reorders)
-    left = Counter(node.op for node in nodes if node.payload is None and node.op in _SUMS)
-    if context.options.deterministic and left:
-        ops = ", ".join(f"{count} {op}" for op, count in sorted(left.items()))
+    """Lists ops of ours, and reorders with their causes; counts multiply-adds on either side."""
+    report, left = context.report, Counter()
+    for node in body.view.topological():
+        payload, shape = node.payload, body.shapes.shape(node.ref)
+        known = shape and tuple(size if isinstance(size, int) else None for size in shape)
+        if isinstance(payload, Reorder):
+            change = f"{payload.src_layout}->{payload.dst_layout}"
+            report.reorders.append((str(node.inputs[0]), change))
+            report.reorder_causes.append(_cause(body, node))
+            report.reorder_bytes += 4 * _product(shape[1:]) if shape else 0
+        elif payload is not None:
+            algorithm = getattr(payload, "algorithm", "")
+            what = Converted(node.name, payload.op, known, algorithm, payload.details())
+            report.converted.append(what)
+            report.multiply_adds += _of_payload(body, node)
+        elif node.op == UpdateSlice.op:  # of no plan
+            report.converted.append(Converted(node.name, node.op, known, "", "in place"))
+        else:
+            report.multiply_adds_left += _of_op(body, node)
+            left[node.op] += node.op in _SUMS
+    if context.options.deterministic and +left:
+        ops = ", ".join(f"{count} {op}" for op, count in sorted((+left).items()))
         report.notes.append(
             f"deterministic: TensorFlow adds up {ops}; how, may depend on batch and threads"
         )
 
 
 def _of_payload(body: Body, node: Node) -> int:
-    payload = node.payload
-    written = _elements(body, node.ref)
+    payload, written = node.payload, body.shapes.elements(node.ref)
     if isinstance(payload, ConvDepthwise):
         spread = payload.depthwise.strides[0] * payload.depthwise.strides[1]
         return written * int(spread * payload.first.taps + payload.depthwise.taps)
@@ -52,27 +70,20 @@ def _of_payload(body: Body, node: Node) -> int:
 
 def _of_op(body: Body, node: Node) -> int:
     """Multiply-adds of an op that stays with TensorFlow; those of loops are not counted."""
-    if node.op in ("Conv2D", "Conv3D"):
-        taps = body.shapes.shape(node.inputs[1])
-        return _elements(body, node.ref) * _product(taps[:-1] if taps else ())
-    if node.op == "DepthwiseConv2dNative":
-        taps = body.shapes.shape(node.inputs[1])
-        return _elements(body, node.ref) * _product(taps[:2] if taps else ())
-    if node.op in ("Conv2DBackpropInput", "Conv3DBackpropInputV2"):  # each source pixel, all taps
-        taps = body.shapes.shape(node.inputs[1])
-        return _elements(body, node.inputs[2]) * _product(taps[:-1] if taps else ())
-    if node.op == "Einsum":
-        return _of_einsum(body, node)
-    if node.op in ("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"):
-        shape = body.shapes.shape(node.inputs[0])
+    shapes, counted, summed = body.shapes, node.ref, None
+    if node.op in _SUMMED:
+        summed = (shapes.shape(node.inputs[1]) or ())[: _SUMMED[node.op]]
+        counted = node.inputs[2] if "Backprop" in node.op else counted
+    elif node.op in _MATMULS:
         flag = "transpose_a" if node.op == "MatMul" else "adj_x"
-        axis = -2 if node.attr[flag].b else -1
-        return _elements(body, node.ref) * _product(shape[axis:][:1] if shape else ())
-    return 0
+        summed = (shapes.shape(node.inputs[0]) or ())[-2 if node.attr[flag].b else -1 :][:1]
+    elif node.op == "Einsum" and len(node.inputs) == 2:
+        summed = _labels_summed(body, node)
+    return 0 if summed is None else shapes.elements(counted) * _product(summed)
 
 
-def _of_einsum(body: Body, node: Node) -> int:
-    """Each element of the result is a sum over the labels that it does not have."""
+def _labels_summed(body: Body, node: Node) -> list:
+    """The sizes of the labels that the result of an einsum does not have."""
     operands, _, result = node.attr["equation"].s.decode().replace(" ", "").partition("->")
     sizes = {}
     for labels, ref in zip(operands.split(","), node.inputs, strict=True):
@@ -80,24 +91,11 @@ def _of_einsum(body: Body, node: Node) -> int:
         first, _, last = labels.partition("...")
         sizes.update(zip(first, shape, strict=False))
         sizes.update(zip(last[::-1], shape[::-1], strict=False))
-    summed = [size for label, size in sizes.items() if label not in result]
-    return _elements(body, node.ref) * _product(summed) if len(node.inputs) == 2 else 0
-
-
-def _elements(body: Body, ref: Ref) -> int:
-    return body.shapes.elements(ref, _NOMINAL) if body.shapes.shape(ref) else 0
-
-
-def _bytes_of_sample(body: Body, ref: Ref) -> int:
-    shape = body.shapes.shape(ref)
-    return 4 * math.prod(estimate(size, _NOMINAL) for size in shape[1:]) if shape else 0
+    return [size for label, size in sizes.items() if label not in result]
 
 
 def _product(sizes) -> int:
-    result = 1
-    for size in sizes:
-        result *= size if isinstance(size, int) else _NOMINAL
-    return result
+    return math.prod(estimate(size, 64) for size in sizes)  # of what is not known, as ratios count
 
 
 def _cause(body: Body, node: Node) -> str:

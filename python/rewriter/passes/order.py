@@ -33,7 +33,6 @@ from .lift import (
     lift_softmax,
 )
 from .limit_memory import limit_memory
-from .list_converted import list_converted
 
 # Each is called with the graph and the context and edits both; its docstring's first line is
 # its row in docs/how-it-works.md.
@@ -71,7 +70,6 @@ PASSES = (
     fuse_depthwise,
     fuse_pool,
     join_in_place,
-    list_converted,
     account,
 )
 # What takes nodes away whose tensors are to be observed.

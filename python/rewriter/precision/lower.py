@@ -9,11 +9,12 @@ import tensorflow as tf
 
 from ...graph import Module, Ref
 from ...tensorflow_private import call_flat
+from ..cost import slow_in_bf16
 from ..measure import computing
 from ..report import OutputLoss, Precision
 from ..verify import outputs, unchanged, why_only_once
 from .calibration import Calibration, CalibrationError, split
-from .lowering import Lowering, slow_in_bf16
+from .lowering import Lowering
 from .moments import MOST_TAPS, Moments
 from .observer import Means, Observer
 from .quantize import decibels

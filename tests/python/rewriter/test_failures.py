@@ -219,7 +219,7 @@ def test_a_failing_pass_costs_itself(name, how, network, image, monkeypatch):
     assert f"the pass {name} failed" in report.summary() and report.error
     assert rewritten.concrete is not original
     lost = {
-        "list_converted": sum(whole.values()),  # The report has nothing to count by.
+        "account": sum(whole.values()),  # The report has nothing to count by.
         # What reads and writes plain tensors stays.
         "place_reorders": sum(whole.values()) - 3,
         "lift_convolutions": sum(whole.values()) - 6,

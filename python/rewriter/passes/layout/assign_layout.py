@@ -1,26 +1,41 @@
 """Decides which tensors are blocked.
 
-One walk, producers first. A convolution writes blocks (unless it has few channels
-that are read plain); pooling, concat and element-wise work convert only where an
-input is already blocked and it pays. Nothing here inserts reorders: that comes last.
+Wanting goes from consumers to producers: a convolution reads blocks, and what may become ours wants
+blocks where its result is wanted so. Giving goes from producers to consumers, in one walk: a
+convolution writes blocks, unless it has few channels that are read plain, and other work becomes
+ours where something that it reads is blocked, if `_when` finds that it pays. Nothing here inserts
+reorders: that comes last. What is worth how much is said in cost.py.
 """
 
 import functools
-import math
 from dataclasses import replace
 
-from ....graph import Body, Node, Ref, estimate
-from ....ops.records import BLOCK, BLOCKED, NHWC, Conv, Convolution, LayerNorm
+from ....graph import Body, Node, Ref
+from ....ops.records import (
+    BLOCK,
+    BLOCKED,
+    NHWC,
+    ROW_MOVES,
+    Concat,
+    Conv,
+    Convolution,
+    Eltwise,
+    GlobalPool,
+    Join,
+    LayerNorm,
+    Pad,
+    Reshape,
+    SqueezeExcite,
+)
 from ...context import Context
+from ...cost import MANY_OPS, is_worth_reordering, reads_plain, writes_plain
 from ...patterns import PATTERNS
-from ...patterns.movement import cut, rows
 from ...patterns.pixels import softmax, spread
 from ...patterns.planes import reduce
 from ...report import Report
 from ...rules import Found, look
 from ..fusion.fuse_post_ops import extend
 from ..limit_memory import has_transform
-from .settled import CONVERTED, TRANSPARENT, eltwise, plain_activation, settled
 
 # Kept nodes of these ops always have a reason in the report.
 _ALWAYS_REPORTED = frozenset(
@@ -28,31 +43,27 @@ _ALWAYS_REPORTED = frozenset(
 )
 # These take no plain copy of their own, or pass it on to a fetch, or are judged later.
 _ASK_LITTLE = frozenset({"Identity", "IdentityN", "Shape", *softmax.RULE.ROOTS})
-
-_MUCH = 1 << 13  # elements, which a reorder moves in 2 us
+# What costs as much as it gains where nothing after it reads blocks; all else becomes ours wherever
+# it reads them.
+_IF_WANTED = (Conv, Eltwise, Join, Pad, Reshape, *ROW_MOVES)
 _NO_WINOGRAD = frozenset({"direct", "paired", "auto_smallest"})
-
-# A source that stays in the cache nearest to a core, a pixel at least: what `_reads_once` allows.
-_SMALL_SOURCE, _SMALL_PIXEL = 1 << 17, 256
+_UNWANTED = "nothing after it wants blocks"
 
 
 class LayoutState:
     """What is asked of each tensor: is it blocked, should it be?"""
 
     def __init__(self, body: Body, context: Context):
-        self.body = body
-        self.followers = context.followers
-        found = [
-            one
-            for node in body.view
-            for pattern in PATTERNS["spans"]
-            if isinstance(one := look(pattern, node, body, context), Found)
-        ]
-        parts = {name for one in found for name in one.nodes - {one.root}}
-        self.spans = {one.root: one for one in found if one.root not in parts}
+        self.body, self.followers = body, context.followers
+        spans = [found for _, found in _looked("spans", body, context)]
+        parts = {name for one in spans for name in one.nodes - {one.root}}
+        self.spans = {one.root: one for one in spans if one.root not in parts}
         self.inside = {name for one in self.spans.values() for name in one.nodes - {one.root}}
-        self._root_of = {name: one.root for one in self.spans.values() for name in one.nodes}
-        self._moves: dict[str, bool] = {}
+        # What each node may become, or become a part of.
+        pairs = [(name, one) for one in self.spans.values() for name in (one.root, *one.nodes)]
+        pairs += _looked("assign_layout", body, context)
+        pairs += [(name, one) for _, one in pairs for name in one.nodes]
+        self._may_become = dict(reversed(pairs))
         self._wants: dict[tuple[Ref, bool], bool] = {}
 
     def is_blocked(self, ref: Ref) -> bool:
@@ -82,8 +93,8 @@ class LayoutState:
         return all(self._stays_plain(node) for node, _ in self.body.view.consumers(ref))
 
     def _stays_plain(self, node: Node) -> bool:
-        own = self.followers.root_of(node.name) or self._root_of.get(node.name)
-        return node.payload is None and not self._may_convert(node) and own is None
+        is_free = node.payload is None and self.followers.root_of(node.name) is None
+        return is_free and node.name not in self._may_become
 
     def shares(self, node: Node) -> bool:
         """Whether somebody else reads its source in blocks."""
@@ -91,39 +102,39 @@ class LayoutState:
         return any(one is not node and self._reads_blocked(one, at, False) for one, at in readers)
 
     def _reads_blocked(self, node: Node, index: int, few: bool) -> bool:
-        if isinstance(node.payload, Convolution):
-            conv = node.payload
-            if node.roles[index] != "src":  # a residual operand has the layout of the result
-                return conv.channels >= BLOCK or self.wants_blocked(node.ref, few)
-            return few or conv.in_channels >= BLOCK or not conv.may_read_plain
-        if isinstance(node.payload, LayerNorm):
-            return node.payload.of_pixels and self.wants_blocked(node.ref, few)
-        if node.payload is not None:
-            return node.payload.layout_of(node.roles[index]) == BLOCKED
-        root = self.followers.root_of(node.name) or self._root_of.get(node.name)
-        if root is not None:
+        if (payload := node.payload) is not None:
+            role = node.roles[index]
+            if isinstance(payload, Convolution) and role == "src":
+                return few or payload.in_channels >= BLOCK or not payload.may_read_plain
+            if isinstance(payload, Convolution):  # a residual has the layout of the result
+                return payload.channels >= BLOCK or self.wants_blocked(node.ref, few)
+            if isinstance(payload, LayerNorm):
+                return payload.of_pixels and self.wants_blocked(node.ref, few)
+            return payload.layout_of(role) == BLOCKED
+        if (root := self.followers.root_of(node.name)) is not None:
             return self.wants_blocked(Ref(root), few)
-        if node.op in reduce.ROOTS and reduce.reduced(node, self.body):
-            return True  # they read either layout, and write little
-        if (picture := self._picture(node)) is not None:
-            return index == picture and self.wants_blocked(node.ref, few)
-        passes = node.op in TRANSPARENT or self._moves_pixels(node)
-        return passes and self.wants_blocked(node.ref, few)
+        if (found := self._may_become.get(node.name)) is None:
+            return False
+        if node.op in reduce.ROOTS and found.root not in self.spans:
+            return True  # It writes little, in either layout.
+        is_spread = node.op in spread.ROOTS and spread.picture(node, self.body) != index
+        reads = node.inputs[index] in found.inputs.values() and not is_spread
+        return reads and self.wants_blocked(Ref(found.root), few)
 
-    def _may_convert(self, node: Node) -> bool:
-        may = node.op in CONVERTED or self._moves_pixels(node)
-        return may or self._picture(node) is not None
 
-    def _moves_pixels(self, node: Node) -> bool:
-        """Whether it takes runs of channels, or moves rows or columns."""
-        if node.name not in self._moves:
-            cuts = node.op in cut.ROOTS and bool(cut.runs(node, self.body))
-            self._moves[node.name] = cuts or rows.moves(node, self.body)
-        return self._moves[node.name]
+def _looked(name: str, body: Body, context: Context) -> list[tuple[str, Found]]:
+    """(node, what it may become) by the patterns of that name, the first of a node first."""
+    looked = [
+        (node.name, look(one, node, body, context))
+        for node in body.view
+        for one in _patterns(name, node.op)
+    ]
+    return [(node, found) for node, found in looked if isinstance(found, Found)]
 
-    def _picture(self, node: Node) -> int | None:
-        """Of work that spreads one operand over the other: the index of that."""
-        return spread.picture(node, self.body) if node.op in spread.ROOTS else None
+
+@functools.cache
+def _patterns(name: str, op: str) -> list:
+    return [one for one in PATTERNS[name] if op in one.ROOTS]
 
 
 def assign_layout(body: Body, context: Context) -> None:
@@ -145,103 +156,118 @@ def assign_layout(body: Body, context: Context) -> None:
 
 
 def _settle(node: Node, state: LayoutState) -> None:
-    conv, src = node.payload, node.src
-    reads_plain = conv.may_read_plain and not state.is_blocked(src) and _reads_once(node, state)
+    """In which layouts a convolution reads and writes."""
+    conv, body = node.payload, state.body
+    reads = conv.may_read_plain and not state.is_blocked(node.src)
+    depthwise = (
+        isinstance(one.payload, Conv) and one.payload.depthwise
+        for one, _ in body.view.consumers(node.ref)
+    )
+    sizes = body.shapes.shape(node.src)[1:]
+    reads = reads and reads_plain(conv, sizes, state.shares(node), any(depthwise))
     ends = conv.groups == 1 and not state.wants_blocked(node.ref)
     plain = ends and (conv.channels < BLOCK or _is_head(node, state))
     node.payload = replace(
-        conv, src_layout=NHWC if reads_plain else BLOCKED, dst_layout=NHWC if plain else BLOCKED
+        conv, src_layout=NHWC if reads else BLOCKED, dst_layout=NHWC if plain else BLOCKED
     )
 
 
-def _reads_once(node: Node, state: LayoutState) -> bool:
-    """Whether it reads plain pixels as fast as blocks, reorder included: few channels, or patches.
-
-    Times of reading plain, of those of a reorder and reading blocks (Zen 4, 2 threads): windows
-    that touch, 8x8 32->32 at 56x56 0.94, 4x4 64->64 at 28x28 0.96, 2x2 160->160 at 14x14 1.00;
-    but 2x2 96->192 at 56x56 1.23, 3x3 of stride 2 1.0 to 1.4 and of stride 1 2.8. Single pixels of
-    stride 1 (Zen 3, 2 threads), 64 to 1024 channels at 8x8 to 56x56: 0.83 to 0.97.
-    """
-    conv, shapes = node.payload, state.body.shapes
-    if conv.in_channels < BLOCK:
-        return True
-    window = conv.weights.shape[:2]
-    if not isinstance(conv, Conv) or window != conv.strides or state.shares(node):
-        return False
-    if window == (1, 1):  # A depthwise convolution behind it runs in its pass over blocks.
-        readers = state.body.view.consumers(node.ref)
-        return not any(
-            isinstance(one.payload, Conv) and one.payload.depthwise for one, _ in readers
-        )
-    _, *sizes = shapes.shape(node.src)
-    small = math.prod(estimate(size, 64) for size in sizes) <= _SMALL_SOURCE
-    return small and conv.in_channels <= _SMALL_PIXEL
-
-
 def _is_head(node: Node, state: LayoutState) -> bool:
-    """Whether its result is needed plain, and stored so as fast as in blocks.
-
-    Times of storing plain, of those of blocks and a reorder (Zen 4, 2 threads): 1x1 256->255 at
-    40x40 0.92, 64->64 at 56x56 1.00; 3x3 of stride 2 0.94 to 1.00, windows that touch 0.83 to 1.00;
-    with Winograd (Zen 3, 2 threads) 3x3 256->36 at 28x28 0.97, 256->720 there 1.01, 64->64 at 56x56
-    1.02, 5x5 64->16 at 64x64 1.02; but 3x3 and 5x5 of stride 1 without it 1.6 to 3.0.
-    """
+    """Whether its result is needed plain, and stored so as fast as in blocks."""
     conv = node.payload
-    if not isinstance(conv, Conv):
+    if not isinstance(conv, Conv) or not state.has_plain_use(node.ref):
         return False
-    pixels = conv.taps == conv.in_channels and state.is_blocked(node.src)
+    if any(state.is_blocked(ref) for role, ref in node.by_role.items() if role != "src"):
+        return False
     transforms = conv.algorithm not in _NO_WINOGRAD and has_transform(conv)
-    transforms = transforms and _is_much(node, state) and state.has_only_plain_uses(node.ref)
-    operands = [ref for role, ref in node.by_role.items() if role != "src"]
-    plain = pixels or transforms or min(conv.strides) > 1
-    plain = plain and not any(state.is_blocked(ref) for ref in operands)
-    return plain and state.has_plain_use(node.ref)
-
-
-def _is_much(node: Node, state: LayoutState) -> bool:
-    """Whether a reorder of its result is worth a word; an unknown size counts as 1."""
-    return state.body.shapes.elements(node.ref, nominal=1) > _MUCH
+    # An unknown size counts as 1.
+    many = is_worth_reordering(state.body.shapes.elements(node.ref, nominal=1))
+    transforms = transforms and many and state.has_only_plain_uses(node.ref)
+    return writes_plain(conv, state.is_blocked(node.src), transforms)
 
 
 def _convert(node: Node, state: LayoutState, context: Context) -> None:
     """Makes `node` ours where something that it reads is blocked, or notes why not."""
     if node.name in state.inside:
         return
-    report = context.report
-    idioms = state.followers.at_root(node.name)
-    if any(state.is_blocked(idiom.src) for idiom in idioms):
-        result = eltwise(node, state)
+    report, followers = context.report, state.followers
+    idioms = followers.at_root(node.name)
+    if idioms and (result := _elementwise(idioms, node, state)) is not None:
         if isinstance(result, str):
             report.decline(node.name, result)
         else:
-            extend(state.followers.consume(idioms[0], result), state.followers)
+            extend(followers.consume(idioms[0], result), followers)
         return
-    if idioms and (result := plain_activation(node, state)) is not None:
-        extend(state.followers.consume(idioms[0], result), state.followers)
-        return
-    patterns = _patterns(node.op)
+    patterns = _patterns("assign_layout", node.op)
     found = [state.spans[node.name]] if node.name in state.spans else []
     found = found or [look(one, node, state.body, context) for one in patterns]
     for one in found:
         sources = one.inputs.values() if isinstance(one, Found) else node.inputs
         if one is None or not any(state.is_blocked(ref) for ref in sources):
             continue
-        result = one if isinstance(one, str) else settled(one, state)
+        result = one if isinstance(one, str) else _when(one, state)
         if isinstance(result, str):
             report.decline(node.name, result)
         else:
             made = result.put(state.body)
             if made.payload.takes_steps:
-                extend(made, state.followers)
+                extend(made, followers)
         return
     if node.op in _ALWAYS_REPORTED:
         foreign = not patterns and not idioms and _foreign_reason(node)
         report.decline(node.name, foreign or "nothing it reads is blocked: no gain")
 
 
-@functools.cache
-def _patterns(op: str) -> list:
-    return [one for one in PATTERNS["assign_layout"] if op in one.ROOTS]
+def _when(found: Found, state: LayoutState) -> Found | str:
+    """What is found, in the layout that its readers want; or one line that says why not."""
+    payload, result = found.payload, Ref(found.root)
+    wanted, kind = state.wants_blocked(result), type(payload)
+    if kind is GlobalPool and payload.dst_layout == BLOCKED and not wanted:
+        return replace(found, payload=replace(payload, dst_layout=NHWC))
+    if kind is SqueezeExcite and payload.dst_layout == NHWC:
+        if wanted or not state.has_plain_use(result):
+            return replace(found, payload=replace(payload, dst_layout=BLOCKED))
+    if kind is Concat and payload.is_slice:
+        reads = state.wants_blocked(result, few=True)
+        return found if reads else "nothing after it reads blocks"
+    if kind is Concat:
+        joins = wanted or all(map(state.is_blocked, found.inputs.values()))
+        return found if joins else f"part of what it reads is plain, and {_UNWANTED}"
+    if kind in (Conv, Reshape) and (found.root in state.spans or payload.dst_layout != BLOCKED):
+        return found
+    return _UNWANTED if kind in _IF_WANTED and not wanted else found
+
+
+def _elementwise(idioms: list, node: Node, state: LayoutState) -> Node | str | None:
+    """What the idiom that ends at `node` becomes, or why nothing; None where it reads no blocks.
+
+    It is read from its source with most blocked inputs. An activation that TensorFlow runs as many
+    ops is one of ours between plain tensors, too.
+    """
+    shapes = state.body.shapes
+    if not any(state.is_blocked(idiom.src) for idiom in idioms):
+        for idiom in idioms:
+            channels = shapes.features(idiom.src)
+            if len(idiom.nodes) >= MANY_OPS and not idiom.operands and channels is not None:
+                return _planned(node, idiom, channels, NHWC)
+        return None
+
+    def blocked(idiom) -> int:
+        count = sum(map(state.is_blocked, idiom.inputs.values()))
+        return count if state.is_blocked(idiom.src) else 0
+
+    idiom = max(idioms, key=blocked)
+    if (channels := shapes.channels(idiom.src)) is None:
+        return "its operands have other shapes"
+    needed_plain = len(idiom.inputs) > blocked(idiom) or state.has_plain_use(idiom.src)
+    if needed_plain and not state.wants_blocked(node.ref):
+        return f"{_UNWANTED}, and its input is needed plain anyway"
+    return _planned(node, idiom, channels, BLOCKED)
+
+
+def _planned(node: Node, idiom, channels: int, layout: str) -> Node:
+    payload = Eltwise(origin=node.name, channels=channels, steps=idiom.steps, layout=layout)
+    return Node(node.name, payload.op, idiom.inputs, node.controls, payload=payload)
 
 
 def _report_boundaries(state: LayoutState, report: Report) -> None:

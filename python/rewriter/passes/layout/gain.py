@@ -1,27 +1,8 @@
 """Finds convolutions for which changing the layout costs more than it gains.
 
-Measured on one island (reorder, convolution with bias and relu, reorder) of 56 x 56
-pixels against TensorFlow with oneDNN, 2 cores of a Zen 5, in microseconds:
-
-    3x3  16 -> 16   153 against  199        1x1   64 -> 64   268 against 253
-    3x3  64 -> 64   454 against 1106        1x1  256 -> 64   673 against 582
-    depthwise 3x3, 64 channels              147 against 135
-
-Two reorders and a depthwise kernel with bias between them, against TensorFlow
-without and with oneDNN, 2 cores of a Zen 3, by min; some 350 us of each are the call:
-
-    3x3  128 channels  56 x 56   626 against  873   711 against  767
-         640           14 x 14   459 against  598   517 against  719
-    5x5  128           56 x 56   963 against 1649   733 against 1120
-         640           14 x 14   494 against  760   697 against  925
-    7x7  128           56 x 56  1746 against 3069  1897 against 1643
-    3x3  of stride 2   14 x 14   521 against  502   487 against  584
-
-So one dense kernel larger than 1x1 pays for its island, and so does a depthwise one of
-stride 1 and at most 5x5 taps. Others gain little over TensorFlow's; an island of them pays
-only if its reorders move less than twice the elements that its convolutions write. What a
-convolution reads as plain pixels counts as moved, since that takes about as long as a reorder.
-Dense layers alone need no blocks: as inner products they have no reorders at all.
+An island is what hangs together in blocks. One convolution that pays for its reorders (cost.py) is
+enough; others gain little each, and pay together or not at all. Dense layers alone need
+no blocks: as inner products they have no reorders at all.
 """
 
 from collections import defaultdict
@@ -30,9 +11,9 @@ from dataclasses import dataclass, field
 from ....graph import Body, Node, Ref
 from ....ops.records import BLOCK, BLOCKED, NHWC, Conv, Convolution
 from ...context import AS_PRODUCT, Context
+from ...cost import gains_by_blocks, pays_for_reorders
 from .place_reorders import PLAIN, change, formats_read, is_one_in_memory
 
-_DEPTHWISE_TAPS = 25
 _REASON = "between plain tensors the two reorders would cost more than the convolution gains"
 
 
@@ -69,25 +50,18 @@ def _loss(island: _Island, body: Body) -> str | None:
     """Why its convolutions are better left alone; None where they are not."""
     convolutions = island.convolutions
     plain = [node for node in convolutions if _reads_many_plain(node)]
-    if not (island.moved or plain) or any(map(_pays, convolutions)):
+    if not (island.moved or plain) or any(pays_for_reorders(node.payload) for node in convolutions):
         return None
     if all(isinstance(node.payload, Conv) and node.payload.is_dense for node in convolutions):
         return AS_PRODUCT
     moved = island.moved + sum(body.shapes.elements(node.src) for node in plain)
     written = sum(body.shapes.elements(node.ref) for node in convolutions)
-    return _REASON if moved >= 2 * written else None
+    return None if gains_by_blocks(written, moved) else _REASON
 
 
 def _reads_many_plain(node: Node) -> bool:
     """Whether a convolution of whole blocks of channels reads plain pixels."""
     return node.payload.src_layout == NHWC and node.payload.in_channels >= BLOCK
-
-
-def _pays(node: Node) -> bool:
-    """Whether it gains more than the reorders of its island cost."""
-    kh, kw = node.payload.weights.shape[:2]
-    small = node.payload.strides == (1, 1) and kh * kw <= _DEPTHWISE_TAPS
-    return kh * kw > 1 and (small or not node.payload.depthwise)
 
 
 def _islands(body: Body) -> list[_Island]:

@@ -24,7 +24,8 @@ from ....ops.records import (
     SqueezeExcite,
 )
 from ...context import Context
-from ...precision.lowering import Layer, Lowering, slow_in_bf16, slow_in_int8
+from ...cost import slow_in_bf16, slow_in_int8
+from ...precision.lowering import Layer, Lowering
 from ...precision.quantize import (
     BF16,
     bfloat16_weights,

@@ -10,10 +10,10 @@ import numpy as np
 
 from ....graph import Body, Ref
 from ....ops.records import InnerProduct
+from ...cost import is_slower_product
 from ...precision.carried import weight_steps
 from ...rules import Declined, Found, Match, OneOf, Rule, Stored
 
-_MANY_WRITTEN, _SHORT_SUM = 2_000_000, 256  # see _is_slower
 # What hands on the memory it reads.
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
 
@@ -31,7 +31,7 @@ def _inner_product(match: Match) -> Found:
         raise Declined("the shape of the weights is not known")
     ic, oc = shape[::-1] if turned else shape
     rows = body.shapes.elements(match["x"], nominal=1) // ic
-    if not match.context.options.deterministic and _is_slower(rows, ic, oc):
+    if not match.context.options.deterministic and is_slower_product(rows, ic, oc):
         raise Declined(f"TensorFlow's product is faster at {rows} rows of {ic}->{oc}")
     inputs, values, steps = {"src": _source(match, ic, oc)}, None, None
     if turned or not _is_stored(weights, body):
@@ -61,21 +61,6 @@ def _source(match: Match, ic: int, oc: int) -> Ref:
     if not before or before[-1] != ic or shapes.shape(match.root.ref) != (*before[:-1], oc):
         raise Declined
     return flat.inputs[0]
-
-
-def _is_slower(rows: int, ic: int, oc: int) -> bool:
-    """Whether TensorFlow's product by oneDNN is faster: what is written outweighs arithmetic.
-
-    Measured with a bias against TensorFlow with oneDNN, two threads of a Zen 4, rows x K -> N,
-    TensorFlow's time over ours:
-
-        3136 x 160 -> 640  0.91    12544 x 64 -> 256  0.84    12544 x 128 -> 512  0.90
-        3136 x  96 -> 384  1.05     3136 x 64 -> 256  1.00     3136 x 384 -> 1536 0.98
-        12544 x 256 -> 64  1.45      197 x 768 -> 3072 1.16     128 x 768 -> 30522 1.04
-
-    Unknown sizes count as 1, so a product with an open batch is judged by one sample.
-    """
-    return rows * oc >= _MANY_WRITTEN and ic <= _SHORT_SUM and oc > ic
 
 
 def matrix(payload: InnerProduct, inputs: Mapping[str, Ref], body: Body) -> np.ndarray:
