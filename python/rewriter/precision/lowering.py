@@ -19,8 +19,8 @@ class Layer:
         node: its name in the report.
         dtype: of what it reads: "uint8", "bfloat16", or "float32" where it lost too much; of its
             weights, where only they are narrow.
-        method: how the quantization of its result was found: "min-max", "percentile 99.9", "mse";
-            empty where there is none.
+        method: how the quantization of its result was found: "min-max" or "mse"; empty where there
+            is none.
         scale, zero_point: of its result, where that is uint8.
         snr: what rounding its weights and its source leaves, in dB.
     """

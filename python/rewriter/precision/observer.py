@@ -13,8 +13,7 @@ _HALF = 16 * 256
 # Bins on either side of zero. What lies within the first becomes zero where bytes reach to the last
 # bin; what lies beyond the second, and nothing in between, are sentinels such as -1e9.
 _HALF_STEP, _FAR = 8, 512
-_PERCENTILES = (99.9, 99.99, 99.999)
-_SHRUNK = tuple(np.linspace(0.98, 0.3, 35))  # of the whole range, for the least square error
+_SHRUNK = tuple(np.geomspace(0.98, 0.02, 40))  # of the whole range, for the least square error
 
 
 class Choice(NamedTuple):
@@ -88,21 +87,17 @@ class Observer(Means):
             self.bins += np.bincount(numbers + _HALF, minlength=2 * _HALF)
 
     def choose(self) -> Choice:
-        """The quantization of the least square error, by min-max, percentile or search.
+        """The quantization of the least square error, of the whole range or of a part of it.
 
         Values that were all equal have the range from zero to them, and are exact.
         """
         if self.low > self.high:
             return Choice(Quantization.of_range(0.0, 0.0), "min-max", math.inf)
-        found = {"min-max": [Quantization.of_range(self.low, self.high)]}
-        found |= {f"percentile {p:g}": [self._percentile(p)] for p in _PERCENTILES}
         low, high = min(self.low, 0.0), max(self.high, 0.0)
-        found["mse"] = [Quantization.of_range(low * s, high * s) for s in _SHRUNK]
-        found["mse"] += [Quantization.of_range(low, high * s) for s in _SHRUNK]
-        found["mse"] += [Quantization.of_range(low * s, high) for s in _SHRUNK]
-        noises = [(self.noise(q), method, q) for method, own in found.items() for q in own]
-        noise, method, best = min(noises, key=lambda item: item[0])
-        return Choice(best, method, decibels(self.energy, noise))
+        ranges = [(low * a, high * b) for s in _SHRUNK for a, b in ((s, s), (1, s), (s, 1))]
+        found = [Quantization.of_range(*ends) for ends in ((low, high), *ranges)]
+        noise, place = min((self.noise(each), place) for place, each in enumerate(found))
+        return Choice(found[place], "mse" if place else "min-max", decibels(self.energy, noise))
 
     def noise(self, quantization: Quantization) -> float:
         """The sum of the squares of what bytes of that quantization lose.
@@ -130,18 +125,6 @@ class Observer(Means):
         if not 0 < all_values - middle < near == middle:
             return False
         return quantization.scale / 2 >= _HALF_STEP * self.width
-
-    def _percentile(self, percent: float) -> Quantization:
-        """The range of that share of the values but zero, as many left out below as above."""
-        total = np.cumsum(self.bins)
-        left_out = (1 - percent / 100) * total[-1]
-        one_sided = self.low >= 0 or self.high <= 0
-        each = left_out if one_sided else left_out / 2
-        first = int(np.searchsorted(total, each, side="right"))
-        last = int(np.searchsorted(total, total[-1] - each, side="left"))
-        low, high = (first - _HALF) * self.width, (last + 1 - _HALF) * self.width
-        low, high = max(low, self.low), min(high, self.high)
-        return Quantization.of_range(min(low, 0.0), max(high, 0.0))
 
     def _widen(self, most: float) -> None:
         """Makes the bins reach to `most`."""

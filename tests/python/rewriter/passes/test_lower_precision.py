@@ -181,7 +181,7 @@ def test_what_moves_values_into_a_concatenation_writes_them_there(lower, is_read
     """What it alone reads has the concatenation's bytes; what others read, its own."""
 
     def network(x):
-        y = tf.nn.relu(5.0 * conv(x, 32, 3, 2))
+        y = tf.nn.relu(0.5 * conv(x, 32, 3, 2))
         z = tf.nn.relu(conv(x, 16, 1))
         joined = [tf.image.resize(y, [16, 16], "nearest"), tf.nn.max_pool2d(z, 3, 1, "SAME")]
         y = conv(y, 32, 3, 2) if is_read_twice else 0.0
