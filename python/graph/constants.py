@@ -208,6 +208,11 @@ class Constants:
             self._constant[name] = bool(self._values[name])
         return self._values[name][ref.port] if self._constant[name] else None
 
+    def apply(self, node: Node, x: np.ndarray) -> np.ndarray | None:
+        """What a node, all of whose other inputs are constant, makes of x as the first of them."""
+        values = [x, *map(self.value, node.inputs[1:])]
+        return (_evaluate(node, values) or [None])[0]
+
     def _outputs(self, node: Node) -> Sequence[np.ndarray]:
         """The values of a constant node's outputs; nothing where TensorFlow raises."""
         if node.op == "Const":

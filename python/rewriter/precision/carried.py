@@ -15,7 +15,7 @@ MOST_STEPS = 128  # of a byte with a sign, on its longer side
 
 def byte_of(node: Node, body: Body) -> tuple[Quantization, int] | str:
     """The quantization of what one of `QUANTIZING` makes, and the greatest byte, or why none is."""
-    found = grid(node, body.constants.value)
+    found = grid(node, body.constants)
     if isinstance(found, str):
         return found
     if found.step.size != 1 or found.axis is not None:
@@ -38,7 +38,7 @@ def weight_steps(ref: Ref, weights: np.ndarray, body: Body) -> np.ndarray | None
     node = body.view.producer(body.view.origin(ref, _VIEWS))
     if node.op not in QUANTIZING:
         return None
-    found, channels = grid(node, body.constants.value), weights.shape[-1]
+    found, channels = grid(node, body.constants), weights.shape[-1]
     if isinstance(found, str) or channels % found.step.size:
         return None
     given, times = found.step.ravel(), channels // found.step.size
