@@ -139,7 +139,7 @@ def _patterns(name: str, op: str) -> list:
 
 def assign_layout(body: Body, context: Context) -> None:
     """Decides which tensors are blocked; pooling, concatenation, shuffles and the like follow."""
-    state = LayoutState(body, context)
+    state, reasons = LayoutState(body, context), {}
     for entry in body.view.topological():
         if entry.name not in body.view:
             continue
@@ -150,8 +150,11 @@ def assign_layout(body: Body, context: Context) -> None:
             wanted = state.is_blocked(node.src) or state.wants_blocked(node.ref)
             blocked = node.payload.of_pixels and wanted
             node.payload = replace(node.payload, layout=BLOCKED if blocked else NHWC)
-        elif node.payload is None:
-            _convert(node, state, context)
+        elif node.payload is None and (reason := _convert(node, state, context)):
+            reasons[node.name] = reason
+    for name, reason in reasons.items():
+        if name in body.view:  # Others became parts of what came after them.
+            context.report.decline(name, reason)
     _report_boundaries(state, context.report)
 
 
@@ -186,18 +189,16 @@ def _is_head(node: Node, state: LayoutState) -> bool:
     return writes_plain(conv, state.is_blocked(node.src), transforms)
 
 
-def _convert(node: Node, state: LayoutState, context: Context) -> None:
-    """Makes `node` ours where something that it reads is blocked, or notes why not."""
+def _convert(node: Node, state: LayoutState, context: Context) -> str | None:
+    """Makes `node` ours where it reads something blocked; returns why not, if that counts."""
     if node.name in state.inside:
-        return
-    report, followers = context.report, state.followers
+        return None
+    followers = state.followers
     idioms = followers.at_root(node.name)
-    if idioms and (result := _elementwise(idioms, node, state)) is not None:
-        if isinstance(result, str):
-            report.decline(node.name, result)
-        else:
-            extend(followers.consume(idioms[0], result), followers)
-        return
+    if idioms and (made := _elementwise(idioms, node, state)) is not None:
+        if isinstance(made, Node):
+            extend(followers.consume(idioms[0], made), followers)
+        return made if isinstance(made, str) else None
     patterns = _patterns("assign_layout", node.op)
     found = [state.spans[node.name]] if node.name in state.spans else []
     found = found or [look(one, node, state.body, context) for one in patterns]
@@ -205,17 +206,17 @@ def _convert(node: Node, state: LayoutState, context: Context) -> None:
         sources = one.inputs.values() if isinstance(one, Found) else node.inputs
         if one is None or not any(state.is_blocked(ref) for ref in sources):
             continue
-        result = one if isinstance(one, str) else _when(one, state)
-        if isinstance(result, str):
-            report.decline(node.name, result)
-        else:
-            made = result.put(state.body)
-            if made.payload.takes_steps:
-                extend(made, followers)
-        return
-    if node.op in _ALWAYS_REPORTED:
-        foreign = not patterns and not idioms and _foreign_reason(node)
-        report.decline(node.name, foreign or "nothing it reads is blocked: no gain")
+        one = one if isinstance(one, str) else _when(one, state)
+        if isinstance(one, str):
+            return one
+        made = one.put(state.body)
+        if made.payload.takes_steps:
+            extend(made, followers)
+        return None
+    if node.op not in _ALWAYS_REPORTED:
+        return None
+    foreign = not patterns and not idioms and _foreign_reason(node)
+    return foreign or "nothing it reads is blocked: no gain"
 
 
 def _when(found: Found, state: LayoutState) -> Found | str:
