@@ -118,12 +118,16 @@ def _concat(node: Node, shapes):
     return tuple(sizes)
 
 
+def _without(sizes, axes: set[int]):
+    return tuple(size for axis, size in enumerate(sizes) if axis not in axes)
+
+
 @given("shape", "numbers")
 def _reduce(node: Node, src, axes):
     axes = {axis % len(src) for axis in axes}
     if node.attr["keep_dims"].b:
         return tuple(1 if i in axes else size for i, size in enumerate(src))
-    return tuple(size for i, size in enumerate(src) if i not in axes)
+    return _without(src, axes)
 
 
 def _reshape(node: Node, shapes):
@@ -172,7 +176,7 @@ def _squeeze(node: Node, src):
         if not all(isinstance(size, int) for size in src):
             return None
         drop = {axis for axis, size in enumerate(src) if size == 1}
-    return tuple(size for axis, size in enumerate(src) if axis not in drop)
+    return _without(src, drop)
 
 
 @given("shape", "number")
@@ -197,7 +201,7 @@ def _transpose(node: Node, src, order):
 
 @given("shape", "number")
 def _place_of_largest(node: Node, src, axis):
-    return (*src[: axis % len(src)], *src[axis % len(src) + 1 :]) if src else None
+    return _without(src, {axis % len(src)}) if src else None
 
 
 @given("shape", "value")
@@ -276,12 +280,9 @@ def _range(node: Node, first, limit, step):
     return (limit.item(),) if counts else None
 
 
-def _updated(node: Node, shapes):
-    return shapes.shape(node.inputs[2])
-
-
-def _like_first(node: Node, shapes):
-    return shapes.shape(node.inputs[0])
+def _like(index: int):
+    """The shape is that of an input."""
+    return lambda node, shapes: shapes.shape(node.inputs[index])
 
 
 # Handles of lists, which are scalars, and what makes no tensor.
@@ -299,7 +300,7 @@ _SAME_SHAPE = (
 _BROADCASTING = "AddN LogicalAnd LogicalOr SelectV2".split()
 
 _RULES = {
-    **dict.fromkeys((*_SAME_SHAPE, *UNARY, *QUANTIZING), _like_first),
+    **dict.fromkeys((*_SAME_SHAPE, *UNARY, *QUANTIZING), _like(0)),
     **dict.fromkeys((*_BROADCASTING, *BINARY, *COMPARISONS), _broadcast),
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"), _resize),
     **dict.fromkeys(("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"), _reduce),
@@ -328,8 +329,8 @@ _RULES = {
     "Shape": given("shape")(lambda node, src: (len(src),)),
     "Slice": part_rules.slice_,
     "GatherV2": part_rules.gather,
-    "BlockdnnUpdateSlice": _updated,
-    **dict.fromkeys(("TensorScatterUpdate", "XlaDynamicUpdateSlice"), _like_first),
+    "BlockdnnUpdateSlice": _like(2),
+    **dict.fromkeys(("TensorScatterUpdate", "XlaDynamicUpdateSlice"), _like(0)),
     **dict.fromkeys(part_rules.SPLITS, lambda node, shapes: infer_port(node, 0, shapes)),
     "StridedSlice": part_rules.strided_slice,
     "Reshape": _reshape,

@@ -52,13 +52,8 @@ def _const(node: Node):
 
 def _elementwise(function):
     def rule(node: Node, a, b):
-        a, b = np.broadcast_arrays(a, b)
-        result = np.empty(a.shape, object)
-        for index in np.ndindex(a.shape):
-            result[index] = function(a[index], b[index])
-            if result[index] is None:
-                return None
-        return result
+        result = np.asarray(np.frompyfunc(function, 2, 1)(a, b), object)
+        return None if any(size is None for size in result.flat) else result
 
     return rule
 
