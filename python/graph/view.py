@@ -344,28 +344,6 @@ class GraphView:
             self.set_inputs(node, [new if ref == old else ref for ref in node.inputs])
         self.fetches = [new if ref == old else ref for ref in self.fetches]
 
-    def rename(self, old: str, new: str) -> None:
-        """Gives a node another, unused, name; readers, fetches and targets follow."""
-        if new in self._nodes:
-            raise ValueError(f"there is already a node {new!r}")
-        node = self._nodes[old]
-        readers = [self._nodes[name] for name in self._consumers.get(old, ())]
-        for reader in readers:
-            self._disconnect(reader)
-        self._disconnect(node)
-        del self._nodes[old]
-        self._consumers.pop(old, None)
-        node.name = new
-        for reader in readers:
-            reader.inputs = [
-                ref._replace(node=new) if ref.node == old else ref for ref in reader.inputs
-            ]
-            reader.controls = [new if name == old else name for name in reader.controls]
-            self._connect(reader)
-        self.fetches = [ref._replace(node=new) if ref.node == old else ref for ref in self.fetches]
-        self.targets = [new if name == old else name for name in self.targets]
-        self._insert(node)
-
     def prune(self, keep_ops: Iterable[str] = ("Placeholder",)) -> int:
         """Removes what no fetch or target needs; returns how many nodes went."""
         keep = set(keep_ops)

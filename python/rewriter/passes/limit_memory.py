@@ -9,7 +9,6 @@ vector) counts for every convolution.
 """
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from ...graph import Body, Node
 from ...layout import BLOCK, num_blocks
@@ -21,34 +20,27 @@ _BUDGET = 3.0
 _SMALL_MODEL = 1 << 20  # floats: packed weights of so few are nobody's concern
 
 
-class _Growth(NamedTuple):
-    """Packed weights by plain ones, at most: with algorithm "auto" and "auto_small"."""
-
-    auto: float
-    auto_small: float
-
-
-# By window and stride: the largest row of kWinogradTransforms (winograd_kernel.h), and
-# the largest that takes at most twice the plain weights. Strided: only of plain sources,
-# with few channels.
+# Packed weights by plain ones, at most, by window and stride: the largest kWinogradTransforms has
+# (winograd_kernel.h). Strided: only of plain sources, with few channels.
 _GROWTH = {
-    (3, 3, 1): _Growth(4.0, 16 / 9),
-    (5, 5, 1): _Growth(36 / 25, 36 / 25),
-    (1, 3, 1): _Growth(2.0, 2.0),
-    (3, 1, 1): _Growth(2.0, 2.0),
-    (1, 7, 1): _Growth(9 / 7, 9 / 7),
-    (7, 1, 1): _Growth(9 / 7, 9 / 7),
-    (7, 7, 2): _Growth(4 * 36 / 49, 1.0),
+    (3, 3, 1): 4.0,
+    (5, 5, 1): 36 / 25,
+    (1, 3, 1): 2.0,
+    (3, 1, 1): 2.0,
+    (1, 7, 1): 9 / 7,
+    (7, 1, 1): 9 / 7,
+    (7, 7, 2): 4 * 36 / 49,
 }
+_SMALL = {(3, 3, 1): 16 / 9}  # the largest that takes at most twice the plain weights, if another
 # In bfloat16: by split phases, in whole blocks of source channels.
 _SPLIT_WINDOW, _SPLIT_GROWTH = (3, 3, 2), 2.0
 # Transposed with strides: 4x4 at stride 2 becomes 3x3 of four times the channels, F(4x4) or F(2x2).
-_TRANSPOSED = _Growth(4 * 36 / 16, 4 * 16 / 16)
+_TRANSPOSED = (4 * 36 / 16, 4 * 16 / 16)
 _PAIRED = 9 / 8
 _TERMS = 1 / 16  # at most, of paired products in Winograd's planes, from so many channels on
 _PAIRED_CHANNELS = 32
 _INNER_PRODUCT = 1.0  # for many rows; few read them as they are
-_NO_GROWTH = _Growth(1.0, 1.0)
+_NO_GROWTH = (1.0, 1.0)
 _MOST_STRIDED_CHANNELS = 4
 
 
@@ -77,34 +69,33 @@ def limit_memory(body: Body, context: Context) -> None:
     inner_products = _inner_products(body)
     budget = max(_SMALL_MODEL, _BUDGET * (convolutions + inner_products))
     left = budget - _PAIRED * convolutions - _INNER_PRODUCT * inner_products
-    left -= sum((growths[node].auto - 1) * node.payload.weights.size for node in free)
+    left -= sum((growths[node][0] - 1) * node.payload.weights.size for node in free)
     for node in sorted(reversed(free), key=lambda node: node.payload.weights.size, reverse=True):
-        growth = growths[node]
+        auto, small = growths[node]
         if left >= 0:
             return
-        if growth.auto_small < growth.auto:
+        if small < auto:
             _restrict(node, "auto_small")
-            left += (growth.auto - growth.auto_small) * node.payload.weights.size
+            left += (auto - small) * node.payload.weights.size
 
 
-def _growth(conv: Convolution, bf16: bool = False) -> _Growth:
+def _growth(conv: Convolution, bf16: bool = False) -> tuple[float, float]:
+    """Packed weights by plain ones, at most: with algorithm "auto" and "auto_small"."""
     if isinstance(conv, ConvTranspose):
         return _TRANSPOSED
-    if isinstance(conv, ConvVolume):
-        return _GROWTH.get((*conv.weights.shape[1:3], max(conv.strides[1:])), _NO_GROWTH)
-    stride = conv.strides[0]
-    if conv.groups > 1 or conv.strides != (stride, stride) or conv.dilations != (1, 1):
+    is_volume, stride = isinstance(conv, ConvVolume), max(conv.strides[-2:])
+    *_, kh, kw, channels, _ = conv.weights.shape
+    window = (kh, kw, stride)
+    is_plain = conv.groups == 1 and conv.strides == (stride, stride) and conv.dilations == (1, 1)
+    if not (is_volume or is_plain):
         return _NO_GROWTH
-    kh, kw, channels = conv.weights.shape[:3]
-    if stride > 1 and channels > _MOST_STRIDED_CHANNELS:
-        if not bf16 or (kh, kw, stride) != _SPLIT_WINDOW:
-            return _NO_GROWTH
-        auto = _SPLIT_GROWTH * num_blocks(channels) * BLOCK / channels
-        return _Growth(auto, auto if auto <= 2 else 1.0)
-    growth = _GROWTH.get((kh, kw, stride), _NO_GROWTH)
-    if stride > 1 or growth is _NO_GROWTH or channels < _PAIRED_CHANNELS:
-        return growth
-    return growth._replace(auto=growth.auto * (1 + _TERMS))
+    auto = _GROWTH.get(window, 1.0)
+    if not is_volume and stride > 1 and channels > _MOST_STRIDED_CHANNELS:
+        is_split = bf16 and window == _SPLIT_WINDOW
+        auto = _SPLIT_GROWTH * num_blocks(channels) * BLOCK / channels if is_split else 1.0
+    small = _SMALL.get(window, auto if auto <= 2 else 1.0)
+    pairs = not is_volume and auto > 1 and stride == 1 and channels >= _PAIRED_CHANNELS
+    return (auto * (1 + _TERMS) if pairs else auto), small
 
 
 def has_transform(conv: Convolution) -> bool:

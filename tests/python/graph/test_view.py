@@ -79,16 +79,6 @@ def test_replace_uses_redirects_readers_and_fetches():
     assert view.node("d").inputs == [Ref("a"), Ref("c")]
 
 
-def test_rename_moves_data_control_and_fetches():
-    view = _view(fetches=("b", "d"), targets=("b",))
-    view.rename("b", "renamed")
-    assert view.node("d").inputs[0] == Ref("renamed")
-    assert view.node("c").controls == ["renamed"]
-    assert view.fetches[0] == Ref("renamed") and view.targets == ["renamed"]
-    with pytest.raises(ValueError, match="already a node"):
-        view.rename("renamed", "d")
-
-
 def test_add_gives_unique_names():
     view = _view()
     assert view.add(Node("b", "Const")).name == "b_1"

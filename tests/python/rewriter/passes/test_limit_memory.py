@@ -1,9 +1,11 @@
 """How much packed weights may take: the algorithm each convolution is left free to choose."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.ops.records import Conv
 from tf_blockdnn.python.rewriter import Options
 from tf_blockdnn.python.rewriter.passes import limit_memory
 
@@ -102,22 +104,27 @@ def test_growth_is_what_the_library_packs(window):
     """The largest over shapes of few and of many pixels, with channels that fill blocks."""
     kh, kw, stride = window
     channels = 32 if stride == 1 else limit_memory._MOST_STRIDED_CHANNELS
-    for algorithm, most in limit_memory._GROWTH[window]._asdict().items():
+    filters = np.zeros((kh, kw, channels, 64), np.float32)
+    conv = Conv(
+        origin="x", channels=64, in_channels=channels, weights=filters, strides=(stride, stride)
+    )
+    growths = zip(("auto", "auto_small"), limit_memory._growth(conv), strict=True)
+    for algorithm, most in growths:
         packed = []
         for size in (8, 28, 200):
             src = (1, 2, size, size, 16) if stride == 1 else (1, size, size, channels)
             plan = bd.ops.memory_plan(
                 "conv",
                 src,
-                (kh, kw, channels, 64),
+                filters.shape,
                 strides=stride,
                 algorithm=algorithm,
                 src_layout="nChw16c" if stride == 1 else "nhwc",
                 padding="SAME",
             )
             packed.append(plan.packed_weights)
-        if _auto_pairs() and (algorithm, stride) == ("auto", 1):
-            most *= 1 + limit_memory._TERMS
+        if not _auto_pairs() and (algorithm, stride) == ("auto", 1):
+            most /= 1 + limit_memory._TERMS
         assert max(packed) == pytest.approx(most * 4 * kh * kw * channels * 64)
 
 
