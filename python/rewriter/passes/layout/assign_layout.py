@@ -59,11 +59,11 @@ class LayoutState:
         parts = {name for one in spans for name in one.nodes - {one.root}}
         self.spans = {one.root: one for one in spans if one.root not in parts}
         self.inside = {name for one in self.spans.values() for name in one.nodes - {one.root}}
-        # What each node may become, or become a part of.
+        # What each node may become a part of, or else become.
+        looked = _looked("assign_layout", body, context)
         pairs = [(name, one) for one in self.spans.values() for name in (one.root, *one.nodes)]
-        pairs += _looked("assign_layout", body, context)
-        pairs += [(name, one) for _, one in pairs for name in one.nodes]
-        self._may_become = dict(reversed(pairs))
+        pairs += [(name, one) for _, one in looked for name in one.nodes - {one.root}]
+        self._may_become = dict(reversed([*pairs, *looked]))
         self._wants: dict[tuple[Ref, bool], bool] = {}
 
     def is_blocked(self, ref: Ref) -> bool:

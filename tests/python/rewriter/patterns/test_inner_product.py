@@ -43,6 +43,10 @@ def test_what_stays_with_tensorflow(rewrite, weights):
         lambda x, table: tf.matmul(x, table, transpose_b=True),
         lambda x, table: tf.matmul(x, tf.transpose(table)),
         lambda x, table: tf.matmul(x, tf.transpose(table) * 2.0) * 0.5,
+        lambda x, table: tf.matmul(
+            x, tf.transpose(table) + tf.matmul(table[:2], table[:, :2], True, True)
+        ),
+        lambda x, table: tf.matmul(x, tf.split(tf.transpose(table), 2, 1)[1]),
     ],
 )
 def test_computed_weights_are_stored_once(rewrite, weights, product):
