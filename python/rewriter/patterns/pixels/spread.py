@@ -7,12 +7,12 @@ x [N, H, W, C] o s [N, H, 1, C]: o of x and of s with its column repeated; rows,
 import numpy as np
 
 from ....graph import Body, Node
-from ....ops.records import NHWC, Conv, Eltwise, Resize, binary, eltwise
+from ....ops.records import NHWC, Conv, Eltwise, Resize
 from ...context import Context
 from ...rules import Found
+from .elementwise.functions import chain
 
-_NAMES = {"Add": "add", "AddV2": "add", "Maximum": "max", "Minimum": "min", "Mul": "mul"}
-ROOTS = (*_NAMES, "Sub", "RealDiv")
+ROOTS = ("Add", "AddV2", "Maximum", "Minimum", "Mul", "RealDiv", "Sub")
 _UNPROVEN = "its operands are not proven to be of one size: give sizes in input_signature"
 
 
@@ -23,19 +23,14 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return _UNPROVEN if _may_spread(node, body) else None
     x, spread = node.inputs[at], node.inputs[1 - at]
     sizes, own = body.shapes.shape(x), body.shapes.shape(spread)
-    role, channels = f"{node.name}#{at}", sizes[3]
-    common = dict(origin=node.name, channels=channels)
+    common = dict(origin=node.name, channels=sizes[3])
     if own[3] == 1:
-        steps, sign = _steps(node.op, role, at != 0)
-        weights = np.full((1, 1, 1, channels), sign, np.float32)
-        conv = Conv(weights=weights, in_channels=1, src_layout=NHWC, steps=steps, **common)
+        role, ones = f"{node.name}#{at}", np.ones((1, 1, 1, sizes[3]), np.float32)
+        steps = chain(node.op, 1 - at, ("tensor", role))
+        conv = Conv(weights=ones, in_channels=1, src_layout=NHWC, steps=steps, **common)
         return Found(conv, {"src": spread, role: x}, node.name)
     role = f"{node.name}#{1 - at}"
-    if node.op == "Sub":
-        negate = eltwise("linear", alpha=-1.0, beta=0.0)
-        steps = (negate, binary("add", "tensor", role)) if at else (binary("sub", "tensor", role),)
-    else:
-        steps = (binary(_NAMES.get(node.op, "div"), "tensor", role),)
+    steps = chain(node.op, at, ("tensor", role))
     scales = tuple(1 if own[i] == sizes[i] else sizes[i] for i in (1, 2))
     repeat = Resize(kind="nearest", coordinates="asymmetric", scales=scales, **common)
     return Found(
@@ -71,17 +66,6 @@ def picture(node: Node, body: Body) -> int | None:
         spread = [i for i in (1, 2) if own[i] != sizes[i]]
         is_line = own[3] == sizes[3] and len(spread) == 1 and own[spread[0]] == 1
         is_line = is_line and isinstance(sizes[spread[0]], int)
-        # A chain divides by its operand: by the picture behind a plane, by the line else.
-        divides = node.op != "RealDiv" or at == int(is_plane)
-        if (is_plane or is_line) and divides:
+        if is_plane or is_line:
             return at
     return None
-
-
-def _steps(op: str, role: str, reverse: bool):
-    """(the chain behind s, what s is multiplied by first) for x o s, or s o x."""
-    if op == "Sub":
-        name, sign = ("sub", 1.0) if reverse else ("add", -1.0)
-    else:
-        name, sign = _NAMES.get(op, "div"), 1.0
-    return (binary(name, "tensor", role),), sign

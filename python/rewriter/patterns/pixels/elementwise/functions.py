@@ -31,6 +31,7 @@ _NAMES |= {"Add": "add", "AddN": "add", "SquaredDifference": "sub"}
 # What each is of its operands in the other order.
 _EXCHANGED = {name: name for name in ("add", "mul", "max", "min", "equal", "not_equal")} | {
     "div": "rdiv",
+    "sub": "add",  # of -x
     "greater": "less",
     "greater_equal": "less_equal",
     "less": "greater",
@@ -61,14 +62,19 @@ def readings(node: Node, body: Body, root: str) -> Iterator[tuple[Ref, Steps, di
         return
     for i, x in enumerate(node.inputs):
         others = {f"{root}#{j}": ref for j, ref in enumerate(node.inputs) if j != i}
-        own, before = _EXCHANGED.get(name) if i else name, ()
-        if i and name == "sub":  # a - x = -x + a
-            own, before = "add", (eltwise("linear", alpha=-1.0, beta=0.0),)
+        own = _EXCHANGED.get(name) if i else name
         operands = own and _operands(x, others, own, body)
         if operands:
             read = {role: others[role] for _, role in operands if isinstance(role, str)}
-            after = (eltwise("square"),) if node.op == "SquaredDifference" else ()
-            yield x, (*before, *(binary(own, *operand) for operand in operands), *after), read
+            yield x, chain(node.op, i, *operands), read
+
+
+def chain(op: str, i: int, *operands: tuple) -> Steps:
+    """What an op makes of its operand i, the others being (shape, role or values)."""
+    name = _EXCHANGED[_NAMES[op]] if i else _NAMES[op]
+    before = (eltwise("linear", alpha=-1.0, beta=0.0),) if i and _NAMES[op] == "sub" else ()
+    after = (eltwise("square"),) if op == "SquaredDifference" else ()
+    return (*before, *(binary(name, *operand) for operand in operands), *after)
 
 
 def _operands(x: Ref, others: dict[str, Ref], name: str, body: Body) -> list[tuple] | None:
