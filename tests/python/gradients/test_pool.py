@@ -9,19 +9,12 @@ from checked import check
 import tf_blockdnn as bd
 from tf_blockdnn.python.native import library
 
+WINDOWS = [(2, 2, "VALID"), (3, 2, "SAME"), ((3, 2), (1, 2), "SAME"), (3, 2, [[1, 2], [0, 1]])]
+
 
 @pytest.mark.each_isa
 @pytest.mark.parametrize("kind", ["max", "avg"])
-@pytest.mark.parametrize(
-    "window",
-    [
-        (2, 2, "VALID"),
-        (3, 2, "SAME"),
-        ((3, 2), (1, 2), "SAME"),
-        (3, 2, [[1, 2], [0, 1]]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_pool(kind, window, floats):
     ksize, strides, padding = window
     options = dict(channels=20, strides=strides, padding=padding)
