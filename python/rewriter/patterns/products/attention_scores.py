@@ -230,7 +230,7 @@ class Scores:
         square = self.operand(x, mask)
         if self.mask or self.causal or square.shape[-2:] != tuple(square.sizes[-2:]):
             raise Declined("its scores are masked twice")
-        self.causal, self.hidden = square.axes[-2:], hidden
+        self.causal, self.hidden, self.kept = square.axes[-2:], hidden, None
 
 
 def scores_of(path: list, by_keys, body: Body, without: Node | None = None) -> Scores:
@@ -243,8 +243,6 @@ def scores_of(path: list, by_keys, body: Body, without: Node | None = None) -> S
     scores.axes_of[first.name] = scores.axes
     for at, (node, place) in enumerate(steps):
         axes = view_axes(node, scores.axes, body)
-        if scores.kept is not None and (node is without or node.op not in ("Add", "AddV2", "Sub")):
-            raise Declined("its scores are multiplied by a mask")
         if axes is not None:
             scores.axes = axes
         elif len(scores.axes) != body.shapes.rank(node.ref) or node.op in VIEWS:
@@ -259,8 +257,7 @@ def scores_of(path: list, by_keys, body: Body, without: Node | None = None) -> S
             scores.condition = _condition(node, place, body)
             scores.leave_out(node.inputs[place], *causal(node, place, body))
         else:
-            later = next(later.op for later, _ in steps[at + 1 :] if later.op not in VIEWS)
-            _take(node, place, later == "Softmax", scores, body)
+            _take(node, place, steps[at + 1 :], scores, body)
         scores.axes_of[node.name] = scores.axes
     bound = sum(bias.largest(body) for bias in scores.biases)
     if scores.causal and not hides(scores.hidden, bound):
@@ -276,8 +273,8 @@ def name_axes(ref: Ref, labels: str, axes: dict[str, Axis], body: Body) -> None:
             raise Declined("q, k and v are not known to be of the same sequences and sizes")
 
 
-def _take(node: Node, place: int, is_last: bool, scores: Scores, body: Body) -> None:
-    """One step; `is_last`: softmax comes next."""
+def _take(node: Node, place: int, later: list, scores: Scores, body: Body) -> None:
+    """One step, after which the later ones come."""
     x, kept, scores.kept = node.inputs[place], scores.kept, None
     if node.op == "Tanh":
         return scores.cap()
@@ -292,17 +289,18 @@ def _take(node: Node, place: int, is_last: bool, scores: Scores, body: Body) -> 
         scaled = scaled_by(node, body)
         if scaled and scaled[0] == x:
             return scores.multiply(scaled[1])
-        if node.op == "Mul" and is_zero_or_one(other, body):
-            scores.kept = other
-            return None
+        after, at = later[0]
+        if node.op == "Mul" and after.op in ("Add", "AddV2", "Sub"):
+            if _times_rest(after.inputs[1 - at], other, body) is not None:
+                scores.kept = other
+                return None
         return scores.multiply_heads(x, other)
     factor = -1.0 if node.op == "Sub" else 1.0
     if kept is not None:  # score * m + c * (1 - m), m being 0 or 1: as GPT-2 has it
-        if (masked := times_rest(other, kept, body)) is None:
-            raise Declined("its scores are multiplied by a mask")
-        return scores.select(x, kept, masked=factor * masked)
+        return scores.select(x, kept, masked=factor * _times_rest(other, kept, body))
     constant = body.constants.scalar(other)
     # As the 1e-9 of Hugging Face's softmax; a larger one would cost them digits.
+    is_last = next(after.op for after, _ in later if after.op not in VIEWS) == "Softmax"
     is_small = constant is not None and is_last and abs(constant) <= 1.0
     if constant == 0.0 or is_small and body.shapes.equal(x, node.ref):
         return None
@@ -336,10 +334,10 @@ def causal(node: Node, place: int, body: Body) -> tuple[Ref, float] | None:
     return None if hidden is None or not hides(hidden, 0.0) else (mask, hidden)
 
 
-def times_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
+def _times_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
     """c where `ref` is c * (1 - kept), and that of zeros and ones."""
     node = body.view.producer(ref)
-    if node.payload is not None or not is_zero_or_one(kept, body):
+    if node.payload is not None or not _is_zero_or_one(kept, body):
         return None
     if node.op != "Mul":
         return _times_constant_rest(ref, kept, body)
@@ -355,11 +353,11 @@ def _times_constant_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
     return factor if np.array_equal(value, factor * (1 - kept)) else None
 
 
-def is_zero_or_one(ref: Ref, body: Body) -> bool:
+def _is_zero_or_one(ref: Ref, body: Body) -> bool:
     """Whether each element of a tensor is 0 or 1."""
     node = body.view.producer(ref)
     if node.op in _VIEWS or node.op == "StridedSlice":
-        return is_zero_or_one(node.inputs[0], body)
+        return _is_zero_or_one(node.inputs[0], body)
     if node.op == "Cast" and dtype(body.view, node.inputs[0]) == types_pb2.DT_BOOL:
         return True
     value = body.constants.value(ref)

@@ -107,6 +107,7 @@ def test_biases_and_masks(rewrite, floats, name, spelling):
         (lambda s: tf.where(CAUSAL, s, -1e9), True),
         (lambda s: tf.where(tf.linalg.band_part(tf.ones((T, T), bool), -1, 0), s, -np.inf), True),
         (lambda s: s + (1.0 - np.float32(CAUSAL)) * np.float32(-1e9), True),
+        (lambda s: s * np.float32(CAUSAL) + (1.0 - np.float32(CAUSAL)) * np.float32(-1e9), True),
         (lambda s: tf.where(CAUSAL, s, -100.0), False),  # others would still count
         (lambda s: tf.where(CAUSAL.T, s, -1e9), False),
         (lambda s: tf.where(np.tri(T, k=1, dtype=bool), s, -1e9), False),
@@ -235,6 +236,8 @@ def test_a_scale_of_each_head(converted, floats, shape):
     arrays = [floats(B, T, N, H), floats(B, S, N, H), floats(B, S, N, H)]
     converted(function, *arrays, floats(*shape))
     converted(lambda q, k, v, c: hand_written(q, k, v, lambda s: c * s), *arrays, floats(*shape))
+    ones = np.ones(shape, np.float32)  # as layers draw it, and no mask
+    converted(lambda q, k, v: hand_written(q, k, v, lambda s: s * ones), *arrays)
 
 
 @pytest.mark.parametrize("shape", [(N, T, 1), (B, N, 1, 1), (1, 1, S)])
