@@ -1,7 +1,7 @@
 """Rewrites TensorFlow functions to run on blocked convolutions."""
 
 from ..options import Options
-from .pipeline import Bundles, Rewritten, optimize_concrete
 from .precision.calibration import read_arrays
 from .report import Converted, Report
+from .rewrite import Bundles, Rewritten, optimize_concrete
 from .verify import VerificationError

@@ -5,38 +5,40 @@ Each is left to TensorFlow once, the largest reorders first, and stays so where 
 is faster then. In the end the function itself has to be faster than the original.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from . import measure
+from .report import Report
 
 _GAIN = 0.98  # of the time: what is less is noise
 REASON = "autotune: TensorFlow is faster here on the example"
 
 
-def fastest(concrete, make: Callable, inputs: Sequence[tf.Tensor]):
-    """The fastest of what `make` gives, and notes on what was measured.
+def fastest(run, inputs: Sequence[tf.Tensor]):
+    """The fastest way to run a function, with notes on what was measured.
 
     Args:
-        concrete: the original function.
-        make: {label: reason} of convolutions to leave -> (rewritten function, its parts, each the
-            labels of its convolutions, and something that belongs to it).
+        run: the Rewrite of which all parts are converted.
         inputs: one tensor an argument.
 
-    Returns: (what `make` returned, or None where the original is faster; sentences).
+    Returns: that run, one that leaves some of the parts, or one that leaves all.
     """
-    leave: dict[str, str] = {}
-    best, notes = make(leave), []
-    for part in best[1][: measure.MOST_PARTS]:
-        tried = leave | dict.fromkeys(part, REASON)
-        other = make(tried)
-        now, then = measure.milliseconds((best[0], other[0]), inputs)
+    best, notes = run, []
+    for part in run.parts[: measure.MOST_PARTS]:
+        other = best.again(leave=dict.fromkeys(part, REASON)).run()
+        now, then = measure.milliseconds((best.function, other.function), inputs)
         if then < _GAIN * now:
-            best, leave = other, tried
+            best = other
             notes.append(f"autotune: {now:.3g} ms became {then:.3g} without {', '.join(part)}")
-    original, now = measure.milliseconds((concrete, best[0]), inputs)
+    original, now = measure.milliseconds((run.concrete, best.function), inputs)
     notes.append(f"autotune: {original:.3g} ms as it was, {now:.3g} ms now")
-    return (best if now <= original else None), notes
+    if now > original:
+        best = run.untouched(Report(notes=notes, blocked=run.report.blocked))
+        best.report.decline(run.name, "autotune: it is faster as it was")
+    else:  # What was found out before holds for each.
+        for known, own in ((run.report.warnings, best.report.warnings), (run.report.notes, notes)):
+            own[:] = dict.fromkeys([*known, *own])
+        best.report.notes = notes
+    return best

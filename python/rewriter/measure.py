@@ -24,20 +24,19 @@ _SAME = 1e-2
 _REORDERS = ("BlockdnnReorder",)
 
 
-def measured(concrete, make: Callable, inputs: Sequence[tf.Tensor], reason: str) -> Measured:
+def measured(run, inputs: Sequence[tf.Tensor], reason: str) -> Measured:
     """The times of the function before and after, of its regions, and without each part.
 
     Args:
-        concrete, make, inputs: as of `autotune.fastest`.
-        reason: for the convolutions that `make` is asked to leave.
+        run, inputs: as of `autotune.fastest`.
+        reason: for the convolutions that are left then.
     """
-    whole, parts = make({})[:2]
-    before, after = milliseconds((concrete, whole), inputs)
-    regions = region_times(concrete, whole, inputs)
+    before, after = milliseconds((run.concrete, run.function), inputs)
+    regions = region_times(run.concrete, run.function, inputs)
     without = []
-    for part in parts[:MOST_PARTS]:
-        other = make(dict.fromkeys(part, reason))[0]
-        without.append(PartTime(part, *milliseconds((whole, other), inputs)))
+    for part in run.parts[:MOST_PARTS]:
+        other = run.again(leave=dict.fromkeys(part, reason)).run()
+        without.append(PartTime(part, *milliseconds((run.function, other.function), inputs)))
     return Measured(before, after, regions, without)
 
 

@@ -158,46 +158,43 @@ def _is_read(body: Body, handle: Ref) -> bool:
 
 
 class Live:
-    """What a rewritten function knows of the weights that are part of it.
+    """How a rewritten function follows the weights that are part of it.
 
     Attributes:
         read: (handle, value) of each variable whose value is.
     """
 
-    def __init__(self, context, variables: list, fold: Callable | None, again: Callable):
+    def __init__(self, run, remake: Callable):
         """
         Args:
-            context: of the run that made the function.
-            variables: that hold its folded weights: one or none.
-            fold: () -> (context, name -> value) of a run with the weights of now; None where the
-                function has to be made again.
-            again: () -> what takes its place.
+            run: the Rewrite that made the function.
+            remake: () -> what takes its place.
         """
-        self.read, self._structure = context.read, context.structure
-        self._is_strict = context.options.strict
-        self._variables, self._fold, self._again = variables, fold, again
+        self.read, self._run, self._remake = run.read, run, remake
 
     def renew(self):
         """Follows the weights; returns the Rewritten that takes the function's place, if any."""
-        if self._fold is None or not self._assign():
-            return self._again()
-        return None
+        return None if self._assign() else self._remake()
 
     def _assign(self) -> bool:
         """Gives the function other values, where the passes write the same graph."""
+        run = self._run
+        if run.function is run.concrete or run.lowering is not None:
+            return False
         try:
-            context, values = self._fold()
+            other = run.again()
+            values = other.write(other.plan())
         except Exception:
-            if self._is_strict:
+            if run.options.strict:
                 raise
             return False
-        shapes = [tuple(variable.shape) for variable in self._variables]
+        shapes = [tuple(variable.shape) for variable in run.variables]
         are_alike = shapes == [value.shape for value in values.values()]
-        if context.structure != self._structure or not are_alike:
+        if other.structure != run.structure or not are_alike:
             return False
-        for variable, value in zip(self._variables, values.values(), strict=True):
+        for variable, value in zip(run.variables, values.values(), strict=True):
             variable.assign(value)
-        self.read = context.read
+        self.read = other.read
         return True
 
 

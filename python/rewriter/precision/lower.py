@@ -1,7 +1,7 @@
 """Lowers the precision of a function: observes, chooses, judges, takes back what loses most."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -42,88 +42,86 @@ _NOT_BY_PRECISION = (
 )
 
 
-def lower(concrete, options, data, written: Callable, rewritten: Callable, on_batch=None):
+def lower(run, data, on_batch=None):
     """The function in low precision, within the loss that is allowed.
 
     Args:
-        concrete: the ConcreteFunction.
-        options: says which precision, and the loss.
+        run: a Rewrite that has not run; its options say which precision, and the loss.
         data: calibration data; may be None where the precision needs no ranges.
-        written: written(lowering) -> the module whose nodes are written, with all captures.
-        rewritten: rewritten(lowering) -> (function, bundle, context).
         on_batch: of `Calibration`.
 
-    Returns: what `rewritten` made, with `report.precision`, and a batch to verify it with.
+    Returns: the run that made it, with `report.precision`.
 
     Raises:
         CalibrationError: the data do not fit, or a tensor has no finite range on them.
     """
+    concrete, options = run.concrete, run.options
+    run.steps.append("calibration")
     first, held, warnings = Lowering(options.precision), [], []
     if data is not None:
         calibration = Calibration(data, on_batch)
         with unchanged(concrete):
-            held, drowned = _observe(concrete, calibration, first, written)
+            held, drowned = _observe(run, calibration, first)
         if reason := why_only_once(concrete):
             held, warnings = [], [f"the loss is not measured: {reason}"]
         warnings += map(_BEYOND.format, calibration.limits, calibration.limits.values())
         warnings += map(_DROWNED.format, drowned[:1])  # Others follow from the first.
 
     def attempt(keep: Iterable[str] = (), batches: list = held):
-        lowering = replace(first, keep=frozenset(keep)).again()
-        made = rewritten(lowering)
-        return made, _judged(concrete, made[0], lowering, batches)
-
-    made, judged = attempt()
-    names = [layer.node for layer in judged.layers if layer.dtype != "float32"]
-    allowed = options.max_loss or _LOST
+        return run.again(lowering=replace(first, keep=frozenset(keep)).again(), held=batches).run()
 
     def lost_by(part: Sequence[str]) -> float:
-        return attempt(set(names).difference(part), held[:_LOOKED_AT])[1].loss
+        return attempt(set(names).difference(part), held[:_LOOKED_AT]).report.precision.loss
 
+    best = attempt()
+    judged = best.report.precision
+    names = [layer.node for layer in judged.layers if layer.dtype != "float32"]
+    allowed = options.max_loss or _LOST
     is_noticed = len(names) >= _MANY and not judged.is_within(_NOTICED)
     if options.precision == "bf16" and options.max_loss is None and is_noticed:
         for name, _ in worst_first(names, lost_by, least=judged.loss / 2):
             tried = attempt([name])
-            if tried[1].loss < judged.loss / 2:
-                made, judged = tried
+            if tried.report.precision.loss < judged.loss / 2:
+                best = tried
             break  # No other makes as much.
-    if not judged.is_within(allowed):
-        floats = attempt(names) if names else (made, judged)
-        if not floats[1].is_within(allowed):  # No search ends well.
+    if not best.report.precision.is_within(allowed):
+        floats = attempt(names) if names else best
+        if not floats.report.precision.is_within(allowed):  # No search ends well.
             warnings.append(_NOT_BY_PRECISION.format(allowed))
-            made, judged = (made, judged) if options.max_loss is None else floats
+            best = best if options.max_loss is None else floats
         elif options.max_loss is None:
-            output = min(judged.outputs, key=lambda output: output.snr)
+            output = min(best.report.precision.outputs, key=lambda output: output.snr)
             layer, _ = next(worst_first(names, lost_by))
             warnings.append(_LOSES.format(options.precision, output.name, output.snr, layer))
         else:
             order = (name for name, _ in worst_first(names, lost_by))
-            made, judged = fewest(order, attempt, lambda it: it[1].is_within(allowed))
-    report = made[2].report
-    report.precision = judged
+            best = fewest(order, attempt, lambda it: it.report.precision.is_within(allowed))
+    report = best.report
     report.warnings += warnings
-    if not judged.count:
-        report.warnings.append(_unchanged(judged, options))
+    if not report.precision.count:
+        report.warnings.append(_unchanged(report.precision, options))
     elif options.precision == "bf16" and (reason := slow_in_bf16()):
         report.notes.append(reason)
-    return made, held[0] if held else None
+    return best
 
 
-def _observe(concrete, calibration, lowering: Lowering, written: Callable) -> tuple[list, list]:
+def _observe(run, calibration, lowering: Lowering) -> tuple[list, list]:
     """Sets the lowering's means, and of bytes choices and moments.
 
     Returns: the batches that are held back, and the tensors of which most is lost beside sentinels.
     """
+    batches = split(calibration.batches(run.concrete))
     if lowering.weights_only:
-        return [batch for batch, is_held in split(calibration.batches(concrete)) if is_held], []
+        return [batch for batch, is_held in batches if is_held], []
     observing = Lowering(lowering.precision, observing=True)
-    module = written(observing)
+    watch = run.again(lowering=observing)
+    module = watch.emit(watch.plan())
     make, most = (Observer, MOST_TAPS) if lowering.is_int8 else (Means, 0)
     observers = {ref: make() for ref in observing.tensors}
     few = [found for found in observing.convolutions if found[2].taps <= most]
     lowering.moments = {name: Moments(conv) for name, _, conv in few}
     call, held_back, drowned = _Fetch(module, list(observers)), [], []
-    for batch, is_held in split(calibration.batches(concrete)):
+    for batch, is_held in batches:
         if is_held:
             held_back.append(batch)
             continue
@@ -160,12 +158,13 @@ class _Fetch:
         return call_flat(self._functions[key], batch)
 
 
-def _judged(original, lowered, lowering: Lowering, held: list) -> Precision:
-    """What both make of the batches that were held back, compared."""
+def judge(run) -> Precision:
+    """What the function of a run and the original make of the batches held back, compared."""
+    lowering = run.lowering
     signals: dict[str, np.ndarray] = {}
     agreeing: dict[str, list[int]] = {}
-    for batch in held:
-        pairs = zip(outputs(original, batch), outputs(lowered, batch), strict=True)
+    for batch in run.held:
+        pairs = zip(outputs(run.concrete, batch), outputs(run.function, batch), strict=True)
         for (name, wanted), (_, got) in pairs:
             if wanted is None or not wanted.dtype.is_floating:
                 continue
@@ -187,7 +186,7 @@ def _judged(original, lowered, lowering: Lowering, held: list) -> Precision:
         )
         for name, (signal, noise) in signals.items()
     ]
-    samples = sum(int(batch[0].shape[0]) for batch in held if batch and batch[0].shape.rank)
+    samples = sum(int(batch[0].shape[0]) for batch in run.held if batch and batch[0].shape.rank)
     layers, left = dict.fromkeys(lowering.layers), dict.fromkeys(lowering.left)
     return Precision(lowering.precision, list(layers), losses, samples, list(left))
 

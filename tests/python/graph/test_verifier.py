@@ -17,10 +17,10 @@ from tf_blockdnn.python.graph import (
     read,
     written,
 )
-from tf_blockdnn.python.rewriter import pipeline
 from tf_blockdnn.python.rewriter.capture import capture
 from tf_blockdnn.python.rewriter.context import Context
 from tf_blockdnn.python.rewriter.followers import Followers
+from tf_blockdnn.python.rewriter.passes.order import PASSES
 
 FLOAT, INT = tf.float32.as_datatype_enum, tf.int32.as_datatype_enum
 
@@ -45,7 +45,7 @@ def planned(body):
     """The same after all passes."""
     context = Context()
     context.followers = Followers(body, found=False)
-    for run in pipeline.PASSES:
+    for run in PASSES:
         run(body, context)
     return body
 

@@ -55,6 +55,18 @@ def test_a_part_that_loses_is_left(rewrite, image, two_parts, slow):
     assert "2 ms became 1 without first" in result.report.notes[0]
 
 
+def test_what_a_precision_costs_is_that_of_the_fastest(rewrite, image, two_parts, slow):
+    """`report.precision` of a variant that wins names what is low in it."""
+    slow(lambda ops: ops.count("BlockdnnConv") != 1)
+    options = Options(autotune=True, precision="bf16-weights")
+    data = np.random.default_rng(0).standard_normal((8, 8, 8, 24), np.float32)
+    result = rewrite(two_parts, [None, 8, 8, 24], options=options, calibration=data)
+    assert result.blockdnn["Conv"] == 1
+    precision = result.report.precision
+    assert [layer.node for layer in precision.layers] == ["second"]
+    assert precision.outputs[0].snr > 30
+
+
 def test_parts_are_measured_and_stay(rewrite, image, two_parts, slow):
     slow(lambda ops: ops.count("BlockdnnConv") != 1)
     result = rewrite(two_parts, [1, 8, 8, 24], options=Options(measure=True))

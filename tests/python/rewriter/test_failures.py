@@ -11,12 +11,13 @@ import test_random_graphs
 import test_structures
 from saved_models import draw_image, save_tiny
 
-from tf_blockdnn.python.rewriter import Options, optimize_concrete, pipeline
+from tf_blockdnn.python.rewriter import Options, optimize_concrete
+from tf_blockdnn.python.rewriter.passes import order
 from tf_blockdnn.python.saved_model import optimize_saved_model
 from tf_blockdnn.python.targets import optimize
 
 _STEPS = ("capture", "rebuild", "name_algorithms")
-_NAMES = [run.__name__ for run in pipeline.PASSES]
+_NAMES = [run.__name__ for run in order.PASSES]
 
 
 class Broken(Exception):
@@ -30,12 +31,12 @@ def _fail(*args, **options):
 def _break(monkeypatch, name):
     """Lets the pass, or the step around the passes, of that name raise."""
     if name in _STEPS:
-        monkeypatch.setattr(pipeline, name, _fail)
+        monkeypatch.setattr(f"tf_blockdnn.python.rewriter.rewrite.{name}", _fail)
         return
     failing = lambda graph, context: _fail()  # noqa: E731
     failing.__name__ = name
-    passes = [failing if run.__name__ == name else run for run in pipeline.PASSES]
-    monkeypatch.setattr(pipeline, "PASSES", tuple(passes))
+    passes = [failing if run.__name__ == name else run for run in order.PASSES]
+    monkeypatch.setattr(order, "PASSES", tuple(passes))
 
 
 @pytest.fixture
@@ -206,11 +207,11 @@ def _turn_around(body):
 def test_a_failing_pass_costs_itself(name, how, network, image, monkeypatch):
     """All that it did is undone, in the body of the condition, too, and the others run."""
     original, whole = network
-    (broken,) = (run for run in pipeline.PASSES if run.__name__ == name)
+    (broken,) = (run for run in order.PASSES if run.__name__ == name)
     failing = how(broken)
     failing.__name__ = name
-    passes = (failing if run is broken else run for run in pipeline.PASSES)
-    monkeypatch.setattr(pipeline, "PASSES", tuple(passes))
+    passes = (failing if run is broken else run for run in order.PASSES)
+    monkeypatch.setattr(order, "PASSES", tuple(passes))
     with pytest.warns(RuntimeWarning, match=f"the pass {name} failed and was left out"):
         rewritten = optimize_concrete(original, options=Options(strict=False))
     report = rewritten.report

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.rewriter import pipeline
+from tf_blockdnn.python.rewriter.rewrite import UNTOUCHED
 from tf_blockdnn.python.saved_model import rewrite_saved_model
 from tf_blockdnn.python.tensorflow_private import concrete_function, context, def_function
 
@@ -382,7 +382,7 @@ def test_what_has_nothing_to_convert_is_returned_as_it_was(body, options, image,
     before = _bytes(concrete.graph.as_graph_def())
     fast = bd.optimize(concrete, **options)
     assert fast.concrete is concrete and fast.report.converted == []
-    assert pipeline.UNTOUCHED in fast.report.notes
+    assert UNTOUCHED in fast.report.notes
     image = tf.cast(image, tf.float64)
     wanted = function(image)["y"].numpy()
     del function, concrete

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import tf_blockdnn as bd
 from tf_blockdnn.python.ops.records import Record
-from tf_blockdnn.python.rewriter import Converted, Report, pipeline
+from tf_blockdnn.python.rewriter import Converted, Report
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -117,7 +117,7 @@ def test_inter_op_threads_are_warned_about(rewrite, weights, monkeypatch):
     report = rewrite(_function(weights), [1, 6, 6, 16]).report
     assert "set_inter_op_parallelism_threads(1)" in report.summary()
     monkeypatch.setattr(threading, "get_inter_op_parallelism_threads", lambda: 0)
-    monkeypatch.setattr(pipeline.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
     assert not rewrite(_function(weights), [1, 6, 6, 16]).report.warnings
 
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.rewriter import pipeline
+from tf_blockdnn.python.rewriter.rewrite import Rewrite
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def network(library):
 @pytest.fixture
 def folded(monkeypatch):
     """How often the passes have run."""
-    runs, original = [], pipeline._folded
+    runs, original = [], Rewrite.write
 
     def count(*args):
         runs.append(args)
         return original(*args)
 
-    monkeypatch.setattr(pipeline, "_folded", count)
+    monkeypatch.setattr(Rewrite, "write", count)
     return runs
 
 

@@ -205,7 +205,7 @@ def test_a_failure_of_the_rewriter_keeps_the_function(module, monkeypatch):
     def fail(*args):
         raise RuntimeError("no such graph\nsecond line")
 
-    monkeypatch.setattr("tf_blockdnn.python.rewriter.pipeline.rebuild", fail)
+    monkeypatch.setattr("tf_blockdnn.python.rewriter.rewrite.rebuild", fail)
     with pytest.warns(RuntimeWarning, match="failed in rebuild: RuntimeError: no such graph"):
         fast = optimize(module.__call__, strict=False)
     assert fast.report.converted == []

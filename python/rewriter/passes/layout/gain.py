@@ -30,16 +30,20 @@ class _Island:
     moved: int = 0
 
 
-def leave_losing(body: Body, context: Context) -> None:
+def leave_losing(body: Body, context: Context) -> dict[str, str]:
     """Starts again without the convolutions that would lose more by reorders than they gain."""
     islands = _islands(body)
-    if not context.options.deterministic:  # what TensorFlow computes need not be that
-        for island in islands:
-            if (reason := _loss(island, body)) is not None:
-                context.leave.update(dict.fromkeys(_labels(island, body), reason))
     reordered = sorted((i for i in islands if i.moved), key=lambda i: i.moved, reverse=True)
-    parts = [_labels(island, body) for island in reordered]
-    context.parts = parts + [part for part in context.parts if part not in parts]
+    context.parts = [_labels(island, body) for island in reordered]
+    if context.options.deterministic:  # What TensorFlow computes need not be that.
+        return {}
+    losing = ((island, _loss(island, body)) for island in islands)
+    return {
+        label: reason
+        for island, reason in losing
+        if reason is not None
+        for label in _labels(island, body)
+    }
 
 
 def _labels(island: _Island, body: Body) -> tuple[str, ...]:

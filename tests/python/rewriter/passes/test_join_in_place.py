@@ -8,7 +8,8 @@ from graph_nodes import all_nodes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tf_blockdnn.python.rewriter import optimize_concrete, pipeline
+from tf_blockdnn.python.rewriter import optimize_concrete
+from tf_blockdnn.python.rewriter.passes import order
 
 _SAME = dict(strides=1, padding="SAME")
 
@@ -26,8 +27,8 @@ def parts(result):
 def assert_as_copied(result, x):
     """The same bits as from the graph that copies, also where the caller's graph is another."""
     with pytest.MonkeyPatch.context() as patch:
-        passes = [run for run in pipeline.PASSES if run.__name__ != "join_in_place"]
-        patch.setattr(pipeline, "PASSES", tuple(passes))
+        passes = [run for run in order.PASSES if run.__name__ != "join_in_place"]
+        patch.setattr(order, "PASSES", tuple(passes))
         copying = optimize_concrete(result.original).concrete
     wanted = tf.nest.flatten(copying(x))
     for call in (result.concrete, tf.function(result.concrete)):

@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from tf_blockdnn import Options
 from tf_blockdnn.python.ops.records import NHWC, Eltwise, eltwise
-from tf_blockdnn.python.rewriter import optimize_concrete, pipeline
+from tf_blockdnn.python.rewriter import optimize_concrete
+from tf_blockdnn.python.rewriter.passes import order
 from tf_blockdnn.python.rewriter.passes.layout.place_reorders import place_reorders
 from tf_blockdnn.python.rewriter.patterns import PATTERNS
 from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import Idiom, activations
@@ -368,7 +369,7 @@ class Case:
             for own, x in zip(opened, tensors.values(), strict=True)
         ]
         concrete = tf.function(build, autograph=False).get_concrete_function(*specs)
-        monkeypatch.setattr(pipeline, "PASSES", (self._apply, place_reorders))
+        monkeypatch.setattr(order, "PASSES", (self._apply, place_reorders))
         given = [-x if behind else x for x in tensors.values()]
         got = (
             optimize_concrete(concrete, options=_STRICT).concrete(*map(tf.constant, given)).numpy()

@@ -7,20 +7,22 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter import Bundles, pipeline
+from tf_blockdnn.python.rewriter import Bundles
+from tf_blockdnn.python.rewriter.capture import capture
+from tf_blockdnn.python.rewriter.passes.order import PASSES
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-it-works.md"
 
 
 def test_every_pass_takes_the_graph_and_the_context():
-    for run in pipeline.PASSES:
+    for run in PASSES:
         assert list(inspect.signature(run).parameters)[1:] == ["context"], run
 
 
 def passes_table() -> str:
     """The passes as rows of a Markdown table: function, file, the docstring's first line."""
     rows = ["| pass | file in `python/rewriter/passes/` | what it does |", "|---|---|---|"]
-    for run in pipeline.PASSES:
+    for run in PASSES:
         file = run.__module__.partition(".passes.")[2].replace(".", "/")
         line = run.__doc__.partition("\n")[0].rstrip(".")
         rows.append(f"| `{run.__name__}` | `{file}.py` | {line[0].lower()}{line[1:]} |")
@@ -35,12 +37,11 @@ def test_the_table_in_the_docs_is_the_list_of_passes():
 def test_a_losing_island_does_not_capture_again(rewrite, monkeypatch, conv):
     calls = []
 
-    def counted(concrete, **options):
-        calls.append(concrete)
-        return capture(concrete, **options)
+    def counted(*args, **options):
+        calls.append(args)
+        return capture(*args, **options)
 
-    capture = pipeline.capture
-    monkeypatch.setattr(pipeline, "capture", counted)
+    monkeypatch.setattr("tf_blockdnn.python.rewriter.rewrite.capture", counted)
 
     def function(x):
         y = tf.math.bessel_i0e(conv(x, 32))

@@ -1,0 +1,467 @@
+"""A run of the rewriter: a function in, the same function on blocked convolutions out.
+
+A function is captured once; the passes then run over its graph in their order, and what they
+planned is written into a new function. Every pass may skip; the graph stays right. One that fails
+costs itself: what it did is undone, and the others run.
+
+Weights are a snapshot: a later assignment to the original's variables does not reach the rewritten
+function, whatever reads them there, ops of ours or TensorFlow's, loops and conditions included; or
+they are live (trackables.py). A variable that the function itself assigns is live in any case:
+everything reads it as in the original, and nothing computed from it counts as constant.
+
+What was not planned is not touched: a function without an op of ours is returned as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from .._launch import is_command_line
+from ..errors import warn
+from ..graph import Body, Module, Sizes, Verifier, check_edges
+from ..native import library, without_collection
+from ..options import TOLERANCE, Options, unmatched
+from . import autotune, emit, measure, verify
+from .capture import capture, compiled_by_xla, compiled_in
+from .context import Context
+from .followers import Followers
+from .name_algorithms import name_algorithms
+from .passes import order
+from .passes.layout.place_reorders import place_reorders
+from .precision.calibration import Calibration, CalibrationError
+from .precision.lower import judge, lower
+from .precision.lowering import Lowering
+from .rebuild import rebuild
+from .regions import count_regions, flat_graph, form_regions, is_converted, ops_of_ours
+from .report import Report
+from .trackables import BUNDLE, Bundles, Live, owners, structure, weights_left
+
+UNTOUCHED = "nothing is converted: calls run the original, with the weights that it has then"
+
+
+class Rewritten(NamedTuple):
+    """What `optimize_concrete` returns.
+
+    Attributes:
+        concrete: the rewritten ConcreteFunction, same signature.
+        trackables: what it captures: keep alive, and attach to a module to save it.
+        report: what was done.
+        keeps_memory: whether calls may keep the memory of intermediate tensors.
+        live: how it follows the original's weights; None where they are a snapshot.
+        sizes: what sizes of arguments tell of those of results.
+    """
+
+    concrete: tf.types.experimental.ConcreteFunction
+    trackables: list
+    report: Report
+    keeps_memory: bool = True
+    live: Live | None = None
+    sizes: Sizes = Sizes()
+
+
+def optimize_concrete(
+    concrete,
+    *,
+    roots: Sequence = (),
+    bundles: Bundles | None = None,
+    options: Options | None = None,
+    example=None,
+    takes_example: bool = False,
+    calibration=None,
+    on_batch: Callable[[int, int | None], None] | None = None,
+) -> Rewritten:
+    """Rewrites one ConcreteFunction; where that fails it is kept, and the report says why.
+
+    Args:
+        concrete: the function; it is not changed.
+        roots: objects under which to look for the owners of captured tables.
+        bundles: pass the same one for all functions of a model.
+        options: choices for every converted op; the defaults where None.
+        example: for options.autotune: a tensor or array for each argument; random ones where
+            None, an unknown batch being 1 and other unknown sizes 64.
+        takes_example: whether the function has the sizes of `example`, which others had open.
+        calibration: for options.precision, as `optimize` takes it.
+        on_batch: called while calibrating: batches done, and of how many, None if not known.
+
+    Returns:
+        The function, `.concrete`, its `.report`, and `.trackables` to keep alive as long as it.
+
+    Raises:
+        ValueError: an unknown option, an example or calibration data that the function does not
+            take, or none where the precision needs them.
+        VerificationError: the numbers are not those of the original function.
+        Exception: whatever a pass raises, where options.strict; otherwise that pass is left out,
+            with a RuntimeWarning, a warning in the report and `report.error`.
+
+    Example:
+        >>> @tf.function(input_signature=[tf.TensorSpec((1, 8, 8, 3), tf.float32)])
+        ... def network(image):
+        ...     return tf.nn.relu(tf.nn.conv2d(image, tf.ones((3, 3, 3, 4)), 1, "SAME"))
+        >>> rewritten = bd.rewriter.optimize_concrete(network.get_concrete_function())
+        >>> [op.type for op in rewritten.concrete.graph.get_operations() if "Blockdnn" in op.type]
+        ['BlockdnnRegion']
+    """
+    options = options or Options()
+    if options.precision == "int8" or options.max_loss is not None:  # Both need data.
+        Calibration(calibration)
+    measures, checks_numbers = options.autotune or options.measure, options.verify == "numbers"
+    in_vain = []
+    if calibration is not None and options.precision is None:
+        in_vain.append("calibration changes nothing without a precision")
+    if options.tolerance != TOLERANCE and not checks_numbers:
+        in_vain.append('tolerance changes nothing without verify="numbers"')
+    if example is not None and not (takes_example or measures):
+        in_vain.append("example changes nothing: no size is open, and nothing is measured")
+    for warning in in_vain:
+        warn(warning)
+    if checks_numbers:
+        verify.check_repeatable(concrete, 'verify="numbers"', 'use verify="structure"')
+    if options.max_loss is not None:
+        verify.check_repeatable(concrete, "max_loss", "leave it out")
+    inputs = []
+    if measures:
+        verify.check_repeatable(concrete, "measuring", "optimize it without autotune")
+        if example is None:
+            inputs = verify.random_inputs(concrete, batch=1)
+        else:
+            inputs = verify.given_inputs(concrete, example)
+    library()
+    start = time.perf_counter()
+    run = Rewrite(concrete, options, bundles or Bundles())
+    try:
+        run = run.run() if options.precision is None else lower(run, calibration, on_batch)
+        with verify.unchanged(concrete) if measures else contextlib.nullcontext():
+            if options.autotune and run.function is not concrete:
+                run = autotune.fastest(run, inputs)
+            run.report.seconds = time.perf_counter() - start
+            if options.measure:
+                run.steps.append("measure")
+                run.report.measured = measure.measured(run, inputs, autotune.REASON)
+    except CalibrationError:
+        raise
+    except Exception as error:
+        if options.strict:
+            raise
+        run = run.untouched(_report_of_failure(run.name, run.steps[-1], error))
+    result, report = run.function, run.report
+    report.seconds = report.seconds or time.perf_counter() - start
+    for warning in report.warnings:
+        warn(warning)
+    report.warnings = [*in_vain, *report.warnings, *_warnings()]
+    if checks_numbers and result is not concrete:
+        kind = report.precision.precision if report.precision else options.precision
+        tolerance = max(options.tolerance, verify.TOLERANCES[kind])
+        batch = run.held[0] if run.held else None
+        verify.check_numbers(concrete, result, tolerance=tolerance, inputs=batch)
+    trackables = run.variables + owners(result, [concrete, *roots])
+    if result is concrete:
+        report.notes.append(UNTOUCHED)
+    else:  # Keras's export of a model around it writes what is named here.
+        variables = (t for t in trackables if isinstance(t, tf.Variable))
+        live = options.is_live  # Otherwise those that can be trained are nobody's gradient.
+        result.graph.variables = [t for t in variables if live or not t.trainable]
+    live = None
+    if options.is_live:
+        again = functools.partial(
+            optimize_concrete,
+            concrete,
+            roots=roots,
+            options=options,
+            example=example,
+            takes_example=takes_example,
+            calibration=calibration,
+        )
+        live = Live(run, again)
+    return Rewritten(result, trackables, report, options.keeps_memory, live, run.sizes)
+
+
+class Rewrite:
+    """One function being rewritten.
+
+    It reads the original and writes only what it made itself. `again` is another run with other
+    decisions: those of autotuning, of the search for a precision, of weights that have changed.
+
+    Attributes:
+        concrete: the original.
+        leave: label of a convolution (`Body.label`) -> the reason to leave it to TensorFlow.
+        lowering: how the precision is lowered; None for float32.
+        held: batches by which the loss of precision is judged.
+        function: the result; the original where nothing is converted.
+        variables: those that were made for it: the bundle and copies of others.
+        report: what was done and what was not.
+        parts: of each part of the graph that has reorders at its edges, the labels of its
+            convolutions; those that move most come first.
+        read: (handle, value) of each variable whose value is part of the function.
+        structure: of its graph, all but the weights; for live ones.
+        sizes: what sizes of arguments tell of those of results.
+        steps: the steps and passes of this run, and of those that it led to; the last one fails.
+    """
+
+    def __init__(
+        self,
+        concrete,
+        options: Options,
+        bundles: Bundles,
+        *,
+        leave: Mapping[str, str] = {},
+        lowering: Lowering | None = None,
+        held: Sequence = (),
+        steps: list[str] | None = None,
+    ):
+        self.concrete, self.options, self.bundles = concrete, options, bundles
+        self.leave, self.lowering, self.held = dict(leave), lowering, held
+        self.steps = ["capture"] if steps is None else steps
+        self.report, self.parts, self.sizes = Report(), [], Sizes()
+        self.read: list[tuple] = []
+        self.structure = b""
+        self._bfloat16: set[str] = set()
+        self.function, self.variables = concrete, list(concrete.variables)
+
+    @property
+    def name(self) -> str:
+        """What the report calls the function."""
+        return tf.compat.as_str(self.concrete.name)
+
+    def again(
+        self,
+        leave: Mapping[str, str] = {},
+        lowering: Lowering | None = None,
+        held: Sequence | None = None,
+    ) -> Rewrite:
+        """A new run that also leaves these, in another precision, judged by other batches."""
+        return Rewrite(
+            self.concrete,
+            self.options,
+            self.bundles,
+            leave=self.leave | leave,
+            lowering=lowering or (self.lowering and self.lowering.again()),
+            held=self.held if held is None else held,
+            steps=self.steps,
+        )
+
+    def untouched(self, report: Report) -> Rewrite:
+        """A run that leaves the function as it was, and says why."""
+        other = self.again()
+        other.report, other.sizes = report, self.sizes
+        return other
+
+    @without_collection()
+    def run(self) -> Rewrite:
+        """Makes the function, where anything in it is converted."""
+        if compiled_by_xla(self.concrete):
+            self.report.decline(self.name, "XLA compiles it (jit_compile=True)")
+        else:
+            module = self.plan()
+            if is_converted(module):
+                module = self.emit(module)
+                self.form_regions(module)
+                self.function = self.rebuild(module)
+                self.verify(module)
+        if self.lowering is not None:
+            self.report.precision = judge(self)
+        return self
+
+    @without_collection()
+    def plan(self) -> Module:
+        """The function after the passes; what Keras has XLA compile goes on where they leave it."""
+        captured = self._capture()
+        self.sizes = captured.main.sizes()
+        names = [node.name for body in captured.bodies for node in body.view]
+        module = self._run_passes(captured)
+        if closed := compiled_in(module):
+            declined = self.report.declined
+            module = self._run_passes(self._capture(closed))
+            for node, reason in declined:
+                self.report.decline(node, reason)
+        self.report.warnings += unmatched(self.options, names)
+        return module
+
+    def write(self, module: Module) -> dict[str, np.ndarray]:
+        """Writes what is planned; returns what variables made for it hold, by placeholder."""
+        self.steps.append("emit")
+        resource = module.main.view.unique_name(BUNDLE)
+        values = emit.write_nodes(module, resource, self.options)
+        module.main.view.prune()
+        own = {} if self.options.is_live else weights_left(module)
+        if values is not None:
+            own[resource] = values
+        for body in module.bodies:
+            check_edges(body.view)
+        if self.options.is_live:
+            read = module.main.constants.read_tensors
+            self.read = [(module.captures[name], value) for name, value in read.items()]
+            self.structure = structure(module)
+        return own
+
+    def emit(self, module: Module) -> Module:
+        """The module with all nodes written, and with the variables made for it."""
+        own = {name: self.bundles.variable(value) for name, value in self.write(module).items()}
+        self.variables = list(own.values())
+        self.report.notes += _frozen_numbers(self.concrete, module, own)
+        handles = {name: variable.handle for name, variable in own.items()}
+        return dataclasses.replace(module, captures=module.captures | handles)
+
+    def form_regions(self, module: Module) -> None:
+        """Makes one op of each region, and names the algorithms that will run."""
+        self.steps.append("name_algorithms")
+        flat = flat_graph(module, module.captures)
+        name_algorithms(flat, self.report)
+        self.steps.append("form_regions")
+        bodies = form_regions(
+            module.main.view,
+            lambda ref: flat.get_operation_by_name(ref.node).outputs[ref.port].shape,
+            keeps_memory=self.options.keeps_memory,
+        )
+        module.functions.update((body.signature.name, body) for body in bodies)
+        self.report.regions = count_regions(module)
+
+    def rebuild(self, module: Module):
+        """The ConcreteFunction of a module that is written."""
+        self.steps.append("rebuild")
+        reason = self._why_no_gradient(module)
+        if reason:
+            self.report.notes.append(reason)
+        return rebuild(module, module.captures, reason)
+
+    def verify(self, module: Module) -> None:
+        """Raises VerificationError where ops of the report are lost, or the signature changed."""
+        self.steps.append("verify")
+        verify.check_written(self.report, module)
+        verify.check_signature(self.concrete, self.function)
+
+    def _capture(self, closed: frozenset[str] = frozenset()) -> Module:
+        self.steps.append("capture")
+        return capture(self.concrete, closed, live=self.options.is_live)
+
+    def _run_passes(self, module: Module) -> Module:
+        """The function with primitives planned, laid out and joined; `module` stays as it is."""
+        main, self.report = self._planned(module.main)
+        self.report.blocked = ops_of_ours(module)
+        return dataclasses.replace(module, main=main, functions=dict(module.functions))
+
+    def _planned(self, body: Body) -> tuple[Body, Report]:
+        """A copy of the body, and of all that it calls, after the passes, with their report.
+
+        What a failed pass has done is undone by starting again without it on the body as it was
+        captured: the others do again what they did. Each start knows one more pass that failed, or
+        convolution to leave, of which there are only so many.
+        """
+        failures: dict[str, Exception] = {}
+        while (tried := self._attempt(body, failures)) is None:
+            pass
+        attempt, context = tried
+        report = context.report.labelled(attempt.label)
+        self.parts = [*context.parts, *(p for p in self.parts if p not in context.parts)]
+        where = f"{self.name}/{body.name}" if body.name else self.name
+        for run, error in failures.items():
+            _note_failure(report, where, run, error)
+        attempt.inner = {}
+        for key, inner in body.inner.items():
+            if key[0] in attempt.view and attempt.view.node(key[0]).payload is None:
+                attempt.inner[key], its = self._planned(inner)
+                report.extend(its)
+        return attempt, report
+
+    def _attempt(self, body: Body, failures: dict[str, Exception]) -> tuple[Body, Context] | None:
+        """A copy of the body after the passes; None where they have to start again.
+
+        That is where a pass decided to leave a convolution, or failed: it is added to `failures`.
+        """
+        copy = body.copy()
+        context = Context(
+            self.options,
+            self.leave,
+            self.lowering,
+            self._bfloat16,
+            followers=Followers(copy, found=False),
+        )
+        verifier, laid_out = Verifier(copy), False
+        for run in order.PASSES:
+            needed = order.NEEDS.get(run, run)
+            if failures.keys() & {run.__name__, needed.__name__}:
+                continue
+            if run in order.HIDES and self.lowering is not None and self.lowering.observing:
+                continue
+            self.steps.append(run.__name__)
+            try:
+                losing = run(copy, context) or {}
+                laid_out = laid_out or run.__name__ == place_reorders.__name__
+                verifier.check(laid_out)
+            except Exception as error:
+                if self.options.strict:
+                    raise
+                failures[run.__name__] = error
+                return None
+            if losing.keys() - self.leave.keys():
+                self.leave.update(losing)
+                return None
+        return copy, context
+
+    def _why_no_gradient(self, module: Module) -> str:
+        """Why the rewritten function has no gradient; empty where it has the original's."""
+        names = [body.label(name) for body in module.bodies for name in body.own_gradients]
+        if names:
+            reason = (
+                f"the function has a gradient of its own at {names[0]} (tf.stop_gradient, "
+                "tf.custom_gradient), which its optimised form does not have"
+            )
+        elif self.options.precision in ("bf16", "int8"):
+            reason = f'precision="{self.options.precision}" has no gradient'
+        else:
+            return ""
+        return f"{reason}: take the gradient of the original"
+
+
+def _note_failure(report: Report, where: str, run: str, error: Exception) -> None:
+    """Says in the report that the pass `run` was left out."""
+    what = f"{where}: the pass {run} failed and was left out: {_line(error)}"
+    report.warnings.append(f"{what} (report.error has the traceback)")
+    report.error = (report.error or "") + "".join(traceback.format_exception(error))
+
+
+def _report_of_failure(name: str, step: str, error: Exception) -> Report:
+    """Says in a warning and in a report that a step raised `error` and nothing was converted."""
+    what = f"the rewriter failed in {step}: {_line(error)}"
+    warn(f"{name} stays as it was: {what} (report.error has the traceback)")
+    report = Report(error="".join(traceback.format_exception(error)))
+    report.decline(name, what)
+    return report
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def _frozen_numbers(concrete, module: Module, own: Mapping) -> list[str]:
+    """A note of variables of one number: settings like a temperature, more than weights."""
+    read = module.main.constants.read_tensors.keys() | own.keys()
+    handles = {id(handle) for name, handle in module.captures.items() if name in read}
+    found = [v for v in concrete.variables if v.shape.rank == 0 and id(v.handle) in handles]
+    if not found or module.main.constants.live:
+        return []
+    names = ", ".join(variable.name.partition(":")[0] for variable in found[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return [
+        f'{names}{more}: variables of one number keep their values of now; weights="live" follows'
+    ]
+
+
+def _warnings() -> list[str]:
+    if is_command_line():  # Its threads are not those of the program that will serve.
+        return []
+    threads = tf.config.threading.get_inter_op_parallelism_threads() or os.cpu_count() or 1
+    text = (
+        "inter-op parallelism is not 1: each op may hop between threads; call "
+        "tf.config.threading.set_inter_op_parallelism_threads(1) at the start of the program"
+    )
+    return [text] if threads > 1 else []
