@@ -181,15 +181,16 @@ def rewrite_saved_model(
     step(f"reading {source}")
     loaded, with_example = load_model(source, custom_objects, example)
     wanted = select_signatures(loaded.signatures, signatures, source)
-    settings = targets.Settings(example=example, signatures=wanted, on_step=step)
-    rewrite = targets.rewriter(
+    settings = targets.Settings(
         options,
         calibration=calibration,
         example=example,
-        on_batch=on_batch,
         takes_example=with_example,
+        signatures=wanted,
+        on_step=step,
+        on_batch=on_batch,
     )
-    fast = targets.SavedModel(loaded, rewrite, settings).result()
+    fast = targets.SavedModel(loaded, settings).result()
     names = [name for name in fast.signatures if name in wanted]
     reports = {name: fast.signatures[name].only().report for name in names}
     for function in {id(one): one for one in map(fast.signatures.get, names)}.values():

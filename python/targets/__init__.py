@@ -20,7 +20,7 @@ from .files import load_model as load_keras_file
 from .keras import CANNOT_TRACE
 from .keras_inputs import input_specs as keras_input_specs
 from .keras_inputs import trace as trace_keras_model
-from .optimize import load, optimize, rewriter
+from .optimize import load, optimize
 from .result import OptimizedFunction, OptimizedModel
 from .saved_model import SavedModel, sizes
 from .target import Settings, has_open_sizes, of_any_batch, sized

@@ -1,5 +1,6 @@
 """Paths as targets: SavedModels, and the files that Keras writes, model.keras and model.h5."""
 
+import functools
 import gc
 import importlib
 import os
@@ -7,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from .. import folders, metagraph
-from ..errors import SavedModelError, UserError
+from ..errors import SavedModelError
 from ..native import return_free_memory
 from .keras import Keras
 from .saved_model import SavedModel
@@ -17,7 +18,7 @@ from .target import Target
 class Path(Target):
     """A folder or file, which becomes what is in it."""
 
-    OPTIONS = frozenset({"input_signature", "custom_objects"})
+    TAKES = frozenset({"input_signature", "custom_objects"})
 
     @classmethod
     def takes(cls, target) -> bool:
@@ -32,19 +33,10 @@ class Path(Target):
     def _inner(self) -> Target:
         path, settings = folders.check_model(self.target), self.settings
         if folders.is_keras_file(path):
-
-            def read():
-                return load_model(path, settings.custom_objects)
-
-            return Keras(read(), self.rewrite, settings, read)
-        for name in self.OPTIONS:
-            if getattr(settings, name) is not None:
-                raise UserError(f"{name} means nothing to a SavedModel ({path}): leave it out")
-
-        def load():
-            return metagraph.load(path)
-
-        return SavedModel(load(), self.rewrite, settings, load)
+            read = functools.partial(load_model, path, settings.custom_objects)
+            return Keras(read(), settings._replace(custom_objects=None), read)
+        read = functools.partial(metagraph.load, path)
+        return SavedModel(read(), settings, read)
 
 
 def load_model(path: str | os.PathLike, custom_objects: Mapping[str, object] | None = None):

@@ -6,6 +6,7 @@ and where these arrive is what later calls of that form take from the same place
 """
 
 from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +15,49 @@ from ..tensorflow_private import EagerTensor
 
 # Python values that a function is traced with, and that two calls may share.
 _VALUES = (bool, int, float, complex, str, bytes, type(None), tf.DType)
+
+
+# Forms of calls of which it is known where their tensors go; a server may meet any number.
+_MOST_FORMS = 256
+
+
+class Plan(NamedTuple):
+    """What calls of one form run.
+
+    Attributes:
+        call: the Call; None where Keras has to be asked for it.
+        places: of each flat input the leaf that it is, or a tensor; None where TensorFlow or Keras
+            binds each time.
+        is_flat: whether the flat inputs are the positional arguments.
+    """
+
+    call: object = None
+    places: list | None = None
+    is_flat: bool = False
+
+    def flat(self, args: tuple, kwargs: dict) -> Sequence | None:
+        """The flat inputs; None where their places are not known."""
+        if self.is_flat:
+            return args
+        if self.places is None:
+            return None
+        given = _leaves(kwargs, _leaves(args, []))
+        return [given[p] if type(p) is int else p for p in self.places]
+
+
+def keep(table: dict, form: Hashable, value) -> None:
+    """Remembers something of a form of calls."""
+    if len(table) >= _MOST_FORMS:
+        table.clear()
+    table[form] = value
+
+
+def form_of_call(args: tuple, kwargs: dict) -> Hashable | None:
+    """The form of a call; None where only TensorFlow knows whether two such calls are alike."""
+    try:
+        return (form_of(args), form_of(kwargs)) if kwargs else form_of(args)
+    except TypeError:
+        return None
 
 
 def form_of(value) -> Hashable:
@@ -37,14 +81,14 @@ def form_of(value) -> Hashable:
     raise TypeError(type(value).__name__)
 
 
-def leaves(value, found: list) -> list:
+def _leaves(value, found: list) -> list:
     """`found` with the tensors and arrays of a nest that has a form, in its order."""
     if isinstance(value, (tuple, list)):
         for inner in value:
-            leaves(inner, found)
+            _leaves(inner, found)
     elif isinstance(value, dict):
         for inner in value.values():
-            leaves(inner, found)
+            _leaves(inner, found)
     elif not isinstance(value, _VALUES):
         found.append(value)
     return found

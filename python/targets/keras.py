@@ -20,7 +20,7 @@ from .keras_inputs import (
     trace_masks,
 )
 from .result import OptimizedFunction
-from .target import Settings, Target, has_open_sizes, of_any_batch, sized, timed_trace
+from .target import Settings, Target, convert, has_open_sizes, of_any_batch, sized, timed_trace
 from .tensorflow import Function
 
 _GONE = (
@@ -35,15 +35,15 @@ CANNOT_TRACE = (TypeError, ValueError, AttributeError, tf.errors.OperatorNotAllo
 class Keras(Target):
     """A model of either Keras, of any kind."""
 
-    OPTIONS = frozenset({"input_signature"})
+    TAKES = frozenset({"input_signature"})
     KIND = "a Keras model"
 
-    def __init__(self, target, rewrite, settings, read=None):
+    def __init__(self, target, settings, read=None):
         """
         Args:
             read: () -> the model again, of one that came from a file.
         """
-        super().__init__(target, rewrite, settings)
+        super().__init__(target, settings)
         self._read = read
 
     @classmethod
@@ -51,16 +51,16 @@ class Keras(Target):
         return is_model(target)
 
     def result(self):
-        model, rewrite = self.target, self.rewrite
+        model, settings = self.target, self.settings
         find = self._read or weakref.ref(model)
         if is_own(type(model)):  # What it is called with decides, and its methods.
             find = functools.partial(lambda model: model, model)
-        make = Inference(find, rewrite, self.bundles)
+        make = Inference(find, settings, self.bundles)
         function = OptimizedFunction(make)
         first = self._first(make, function)
 
         def of_function(function):
-            return Function(function, rewrite, Settings()).result()
+            return Function(function, settings._replace(input_signature=None)).result()
 
         return keras_result.wrap(model, function, first, of_function)
 
@@ -86,9 +86,9 @@ class Keras(Target):
                 f"converted {of_example}at the first call of each height and width, since {error}"
             )
             if example is not None:
-                make.options = {"takes_example": True}
+                make.settings = self.settings._replace(takes_example=True)
                 function.main = function.add(*sized(specs, example))
-                make.options = {"example": None}  # for other sizes
+                make.settings = self.settings._replace(example=None)  # for other sizes
             return None
 
     def _specs(self):
@@ -124,14 +124,13 @@ class Keras(Target):
 class Inference:
     """Makes the Calls of a model's OptimizedFunction."""
 
-    def __init__(self, find: Callable, rewrite: Callable, bundles):
+    def __init__(self, find: Callable, settings: Settings, bundles):
         """
         Args:
             find: () -> the model where it still is.
         """
-        self._find, self._rewrite, self._bundles = find, rewrite, bundles
+        self.settings, self._find, self._bundles = settings, find, bundles
         self._made: list[tuple] = []
-        self.options: dict = {}
 
     def __call__(self, args: tuple, kwargs: dict):
         """The Call for arguments of which tensors are TensorSpecs; of any batch, if it can be.
@@ -170,9 +169,8 @@ class Inference:
 
     def _convert(self, model, specs, traced, seconds: float):
         call, masks = (
-            one and self._rewrite(one, self._bundles, (model,), **self.options) for one in traced
+            one and convert(one, self.settings, self._bundles, (model,), seconds) for one in traced
         )
-        call.report.tracing_seconds = seconds
         if masks is not None:
             call = MaskedCall(call, masks)
         self._made.append((specs, call))

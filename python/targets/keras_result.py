@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable
 import tensorflow as tf
 
 from ..tensorflow_private import EagerTensor, context, unconverted
-from .inputs import form_of, leaves, places, probes
+from .inputs import Plan, form_of, form_of_call, keep, places, probes
 from .keras_inputs import (
     arguments,
     has_own_call,
@@ -27,7 +27,7 @@ from .keras_inputs import (
     signature_of_call,
     symbolic,
 )
-from .result import MOST_FORMS, OptimizedFunction, Plan
+from .result import OptimizedFunction
 from .save import save_functions
 
 _NO_LAYERS = (
@@ -113,39 +113,41 @@ class Optimized:
 
     def call(self, model, args: tuple, kwargs: dict):
         """A call of the model, past Keras where it is known what Keras makes of its arguments."""
-        try:
-            form = (form_of(args), form_of(kwargs)) if context.executing_eagerly() else None
-        except TypeError:
-            form = None
+        form = form_of_call(args, kwargs) if context.executing_eagerly() else None
         if form is None:
             args, kwargs = tf.nest.map_structure(_value_of, (args, kwargs))
             return self._keras_call(model, *args, **kwargs)
         plan = self._plans.get(form)
         if plan is None:
             return self._learn(model, form, args, kwargs)
-        if plan.places is None:
-            return self._keras_call(model, *args, **kwargs)
-        given = leaves(kwargs, leaves(args, []))
-        return plan.call.run([given[p] if type(p) is int else p for p in plan.places])
+        flat = plan.flat(args, kwargs)
+        return self._keras_call(model, *args, **kwargs) if flat is None else plan.call.run(flat)
 
     def _learn(self, model, form, args: tuple, kwargs: dict):
+        """A call by Keras of tensors that can be told apart, which shows where they go."""
         *probed, given = probes(args, kwargs)
         self._seen.calls = seen = []
         try:
             results = self._keras_call(model, *probed[0], **probed[1])
         finally:
             self._seen.calls = None
-        plan = Plan(None, None, False)
+        plan = Plan()
         if len(seen) == 1:  # and not another model of the same functions inside of it
             call, flat = seen[0]
-            plan = Plan(call, places(flat, given), False)
-        if len(self._plans) >= MOST_FORMS:
-            self._plans.clear()
-            self.runs.clear()
-        self._plans[form] = plan
+            plan = Plan(call, places(flat, given))
+        keep(self._plans, form, plan)
         if plan.places == [0] and len(args) == 1 and type(args[0]) is EagerTensor and not kwargs:
-            self.runs[form_of(args[0])] = plan.call.run
+            keep(self.runs, form_of(args[0]), plan.call.run)
         return results
+
+
+def _refuse(error: type[Exception], text: str) -> Callable:
+    """A method of Keras's that an optimised model does not have."""
+
+    def method(self, *args, **kwargs):
+        raise error(text)
+
+    return method
 
 
 class OptimizedKerasModel:
@@ -211,30 +213,10 @@ class OptimizedKerasModel:
         optimized.traced[step] = now
         return any(a != b for a, b in zip(was, now, strict=False))
 
-    def fit(self, *args, **kwargs):
-        raise ValueError(_FOR_INFERENCE)
-
-    train_on_batch = train_step = fit
-
-    def quantize(self, *args, **kwargs):
-        raise ValueError(_NO_LAYERS)
-
-    def load_weights(self, *args, **kwargs):
-        raise ValueError(_NO_WEIGHTS)
-
-    set_weights = save_weights = load_weights
-
-    def get_config(self):
-        raise NotImplementedError(_NO_CONFIG)
-
-    def to_json(self, **kwargs):
-        raise NotImplementedError(_NO_CONFIG)
-
-    def __deepcopy__(self, memo):
-        raise NotImplementedError(_NO_CONFIG)
-
-    def __reduce__(self):
-        raise NotImplementedError(_NO_CONFIG)
+    fit = train_on_batch = train_step = _refuse(ValueError, _FOR_INFERENCE)
+    quantize = _refuse(ValueError, _NO_LAYERS)
+    load_weights = set_weights = save_weights = _refuse(ValueError, _NO_WEIGHTS)
+    get_config = to_json = __deepcopy__ = __reduce__ = _refuse(NotImplementedError, _NO_CONFIG)
 
     def _trackable_children(self, save_type="checkpoint", **kwargs):
         children = super()._trackable_children(save_type, **kwargs)
@@ -370,8 +352,7 @@ def _layer_class(library):
             shapes = super().compute_output_shape(input_shape)
             return _of_batch(tf.TensorSpec(tf.nest.flatten(input_shape)[0]), shapes)
 
-        def get_config(self):
-            raise NotImplementedError(_NO_CONFIG)
+        get_config = _refuse(NotImplementedError, _NO_CONFIG)
 
         def _trackable_children(self, save_type="checkpoint", **kwargs):
             children = super()._trackable_children(save_type, **kwargs)

@@ -1,22 +1,17 @@
 """`optimize`: whatever holds a TensorFlow function in, a faster callable out."""
 
-import functools
 import os
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
 from .. import folders
 from ..errors import UserError
 from ..options import Options, choose
-from ..rewriter import optimize_concrete
 from ..tensorflow_private import def_function
-from .call import Call
 from .eager import unavailable
 from .files import Path
 from .keras import Keras
-from .live import LiveCall
 from .result import OptimizedModel
 from .saved_model import SavedModel
 from .target import Settings, Target
@@ -94,42 +89,13 @@ def optimize(
             f"{_article(type(input_signature).__name__)}"
         )
     options = choose(options, choices)
-    rewrite = rewriter(options, example=example, calibration=calibration)
     kind = next((kind for kind in TARGETS if kind.takes(target)), None)
     if kind is None:
         raise _not_taken(target)
-    given = {"input_signature": input_signature, "custom_objects": custom_objects}
-    for name, value in given.items():
-        if value and name not in kind.OPTIONS:
-            raise UserError(f"{name} means nothing to {kind.KIND}: leave it out")
     if options.is_live:
         _check_live(target)
-    return kind(target, rewrite, Settings(example=example, **given)).result()
-
-
-def rewriter(options: Options, **checks) -> Callable:
-    """What makes Calls: (ConcreteFunction, bundles, roots, defaults=, example=) -> Call.
-
-    Args:
-        checks: what `optimize_concrete` takes beside these.
-    """
-
-    def rewrite(concrete, bundles, roots: Sequence, *, defaults: Mapping = {}, **changes):
-        trained = [weakref.ref(variable) for variable in concrete.trainable_variables]
-        rewritten = optimize_concrete(
-            concrete,
-            roots=roots,
-            bundles=None if options.is_live else bundles,  # Each follows by itself.
-            options=options,
-            **{**checks, **changes},
-        )
-        is_original = rewritten.concrete is concrete  # which has the gradients by its weights
-        wrap = functools.partial(
-            Call, original=concrete, weights=() if is_original else trained, defaults=defaults
-        )
-        return wrap(rewritten) if rewritten.live is None else LiveCall(rewritten, wrap)
-
-    return rewrite
+    settings = Settings(options, input_signature, custom_objects, calibration, example)
+    return kind(target, settings).result()
 
 
 def load(folder: str | os.PathLike) -> OptimizedModel:

@@ -5,7 +5,6 @@ import operator
 import os
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -13,26 +12,11 @@ import tensorflow as tf
 from ..rewriter import Report
 from ..tensorflow_private import context, unconverted
 from .call import Call
-from .inputs import form_of, leaves, places, probes
+from .inputs import Plan, form_of_call, keep, places, probes
 from .save import save_functions
 
-# Forms of calls of which it is known where their tensors go; a server may meet any number.
-MOST_FORMS = 256
 _NONE_YET = "converted at the first call of each signature; none has come yet"
 _DEFAULT = "serving_default"
-
-
-class Plan(NamedTuple):
-    """What calls of one form run.
-
-    Attributes:
-        places: of each flat input the leaf that it is, or a tensor; None where TensorFlow binds.
-        is_flat: whether the flat inputs are the positional arguments.
-    """
-
-    call: Call
-    places: list | None
-    is_flat: bool
 
 
 @unconverted
@@ -89,19 +73,10 @@ class OptimizedFunction:
 
     def bound(self, args: tuple, kwargs: dict) -> tuple:
         """The Call for those arguments, and its flat inputs."""
-        try:
-            form = (form_of(args), form_of(kwargs)) if kwargs else form_of(args)
-        except TypeError:  # Only TensorFlow knows whether two such arguments are alike.
-            form = None
-        plan = self._plans.get(form)
-        if plan is None:
-            plan = self._plan(form, args, kwargs)
-        if plan.is_flat:
-            return plan.call, args
-        if plan.places is None:
-            return plan.call, plan.call.bind(args, kwargs)
-        given = leaves(kwargs, leaves(args, []))
-        return plan.call, [given[p] if type(p) is int else p for p in plan.places]
+        form = form_of_call(args, kwargs)
+        plan = self._plans.get(form) or self._learn(form, args, kwargs)
+        flat = plan.flat(args, kwargs)
+        return plan.call, plan.call.bind(args, kwargs) if flat is None else flat
 
     def __repr__(self) -> str:
         report = self.report
@@ -165,11 +140,11 @@ class OptimizedFunction:
             )
         return self.calls[0]
 
-    def _plan(self, form, args: tuple, kwargs: dict) -> Plan:
+    def _learn(self, form, args: tuple, kwargs: dict) -> Plan:
         """What calls of that form run; how TensorFlow binds them is found out once."""
         call = self.add(*tf.nest.map_structure(_spec, (args, kwargs)))
         if form is None or not context.executing_eagerly():
-            return Plan(call, None, False)
+            return Plan(call)
         *probed, given = probes(args, kwargs)
         try:
             found = places(call.bind(*probed), given)
@@ -178,9 +153,7 @@ class OptimizedFunction:
         are_leaves = len(given) == len(args) and all(map(operator.is_, given, probed[0]))
         plan = Plan(call, found, are_leaves and not kwargs and found == list(range(len(args))))
         with self._lock:
-            if len(self._plans) >= MOST_FORMS:
-                self._plans.clear()
-            self._plans[form] = plan
+            keep(self._plans, form, plan)
         return plan
 
 

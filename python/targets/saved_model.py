@@ -33,13 +33,13 @@ class SavedModel(Target):
 
     KIND = "a loaded SavedModel"
 
-    def __init__(self, target, rewrite, settings, read: Callable | None = None):
+    def __init__(self, target, settings, read: Callable | None = None):
         """
         Args:
             read: () -> the same again, of one that came from a folder: as long as nobody wants an
                 endpoint, nothing holds its weights.
         """
-        super().__init__(target, rewrite, settings)
+        super().__init__(target, settings)
         self._read = read
 
     @classmethod
@@ -60,8 +60,7 @@ class SavedModel(Target):
             signatures[name] = done[key]
         endpoints = self.endpoints
         if self._read is not None:
-            read, others = self._read, (self.rewrite, self.settings, self.bundles)
-            endpoints = functools.partial(_read_endpoints, read, *others)
+            endpoints = functools.partial(_read_endpoints, self._read, self.settings, self.bundles)
         names = {name for name, *_ in _endpoints_of(loaded)}
         return OptimizedModel(
             signatures, names, endpoints if names else dict, _resources_of(loaded)
@@ -104,19 +103,19 @@ class SavedModel(Target):
 
         What reads a variable that any function assigns goes on to read that variable.
         """
-        done: dict[int, tuple] = {}
+        calls: dict = {}
 
         def make(args, kwargs):
             concrete, seconds = function, 0.0
             if function is not concretes[0]:
                 args, kwargs = tf.nest.map_structure(_unnamed, (args, kwargs))
                 concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
-            if id(concrete) not in done:
+            if concrete not in calls:
                 is_kept = assigned.intersection(map(id, concrete.captured_inputs))
                 reason = "functions of this SavedModel assign variables that it reads"
                 call = self._kept(concrete, reason) if is_kept else self.convert(concrete, seconds)
-                done[id(concrete)] = concrete, call
-            return done[id(concrete)][1]
+                calls[concrete] = call
+            return calls[concrete]
 
         known = [one.structured_input_signature for one in concretes]
         if function is concretes[0]:
@@ -132,8 +131,8 @@ class SavedModel(Target):
         return Call(Rewritten(concrete, held, report), concrete)
 
 
-def _read_endpoints(read: Callable, rewrite, settings, bundles) -> dict[str, OptimizedFunction]:
-    again = SavedModel(read(), rewrite, settings)
+def _read_endpoints(read: Callable, settings, bundles) -> dict[str, OptimizedFunction]:
+    again = SavedModel(read(), settings)
     again.bundles = bundles
     return again.endpoints()
 

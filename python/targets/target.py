@@ -1,8 +1,10 @@
 """What a target is to `optimize`: a kind of thing with functions in, which becomes a result."""
 
+import functools
 import time
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,37 +12,48 @@ import tensorflow as tf
 
 from ..errors import UserError
 from ..native import without_collection
-from ..rewriter import Bundles
+from ..options import Options
+from ..rewriter import Bundles, optimize_concrete
+from .call import Call
+from .live import LiveCall
 
 
 class Settings(NamedTuple):
-    """What a caller says of the target itself; `signatures` None are all that it has."""
+    """What a caller says of a target, as `optimize` and `optimize_saved_model` take it.
 
-    input_signature: tuple | None = None
+    Attributes:
+        takes_example: whether the target has the sizes of `example`, which others left open.
+        signatures: those to optimise; all that it has where None.
+    """
+
+    options: Options = Options()
+    input_signature: Sequence | None = None
     custom_objects: Mapping[str, object] | None = None
+    calibration: object = None
     example: object = None
+    takes_example: bool = False
     signatures: Collection[str] | None = None
     on_step: Callable[[str], None] = lambda words: None
+    on_batch: Callable[[int, int | None], None] | None = None
 
 
 class Target(ABC):
     """One kind of thing that holds TensorFlow functions.
 
     Attributes:
-        OPTIONS: those of `Settings` that mean something to it, `example` apart.
+        TAKES: which of `input_signature` and `custom_objects` mean something to it.
         KIND: what a message calls it.
     """
 
-    OPTIONS: frozenset[str] = frozenset()
+    TAKES: frozenset[str] = frozenset()
     KIND = ""
 
-    def __init__(self, target, rewrite: Callable, settings: Settings):
-        """
-        Args:
-            rewrite: (ConcreteFunction, bundles, roots, **options) -> Call.
-        """
-        self.target, self.rewrite, self.settings = target, rewrite, settings
+    def __init__(self, target, settings: Settings):
+        self.target, self.settings = target, settings
         self.bundles = Bundles()  # whose functions share weights
+        for name in ("input_signature", "custom_objects"):
+            if getattr(settings, name) and name not in self.TAKES:
+                raise UserError(f"{name} means nothing to {self.KIND}: leave it out")
 
     @classmethod
     @abstractmethod
@@ -51,11 +64,36 @@ class Target(ABC):
     def result(self):
         """What stands for the target from now on: it is called and saved as that is."""
 
-    def convert(self, concrete, seconds: float = 0.0, **options):
-        """The Call of what it took TensorFlow `seconds` to trace."""
-        call = self.rewrite(concrete, self.bundles, (self.target,), **options)
-        call.report.tracing_seconds = seconds
-        return call
+    def convert(
+        self, concrete, seconds: float = 0.0, defaults: Mapping = {}, **changes
+    ) -> Call | LiveCall:
+        """`convert` of a function of the target, with changes of the settings."""
+        settings = self.settings._replace(**changes)
+        return convert(concrete, settings, self.bundles, (self.target,), seconds, defaults)
+
+
+def convert(
+    concrete, settings: Settings, bundles, roots, seconds: float = 0.0, defaults: Mapping = {}
+) -> Call | LiveCall:
+    """The Call of a function, rewritten; it took TensorFlow `seconds` to trace."""
+    trained = [weakref.ref(variable) for variable in concrete.trainable_variables]
+    options = settings.options
+    rewritten = optimize_concrete(
+        concrete,
+        roots=roots,
+        bundles=None if options.is_live else bundles,  # Each follows by itself.
+        options=options,
+        example=settings.example,
+        takes_example=settings.takes_example,
+        calibration=settings.calibration,
+        on_batch=settings.on_batch,
+    )
+    is_original = rewritten.concrete is concrete  # which has the gradients by its weights
+    weights = () if is_original else trained
+    wrap = functools.partial(Call, original=concrete, weights=weights, defaults=defaults)
+    call = wrap(rewritten) if rewritten.live is None else LiveCall(rewritten, wrap)
+    call.report.tracing_seconds = seconds
+    return call
 
 
 def timed_trace(trace: Callable, *args, **kwargs) -> tuple:

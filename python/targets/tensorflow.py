@@ -23,7 +23,7 @@ class Concrete(Target):
 class Function(Target):
     """A tf.function; without a signature it is rewritten at the first call of each."""
 
-    OPTIONS = frozenset({"input_signature"})
+    TAKES = frozenset({"input_signature"})
     KIND = "a tf.function"
 
     @classmethod
@@ -41,13 +41,13 @@ class Function(Target):
             specs = tuple(signature or ())
             traced = timed_trace(function.get_concrete_function, *specs)
             return OptimizedFunction(self.convert(*traced, defaults=defaults))
-        done: dict[int, tuple] = {}
+        calls: dict = {}  # As many as the function has been traced for, and holds, too.
 
         def make(args, kwargs):
             concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
-            if id(concrete) not in done:
-                done[id(concrete)] = concrete, self.convert(concrete, seconds, defaults=defaults)
-            return done[id(concrete)][1]
+            if concrete not in calls:
+                calls[concrete] = self.convert(concrete, seconds, defaults=defaults)
+            return calls[concrete]
 
         return OptimizedFunction(make)
 
