@@ -92,6 +92,7 @@ setup(
         *(f"tf_blockdnn.python.{folder}" for folder in python_folders),
     ],
     package_dir={"tf_blockdnn": "tf_blockdnn", "tf_blockdnn.python": "python"},
+    package_data={"tf_blockdnn": ["py.typed"]},
     include_package_data=False,
     cmdclass={
         "bdist_wheel": PlatformWheel,

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from ..errors import UserError
-from . import keras_result
 from .call import MaskedCall
 from .keras_inputs import (
     arguments,
@@ -16,10 +15,11 @@ from .keras_inputs import (
     input_specs,
     is_model,
     is_own,
+    library_of,
     signature_of_call,
     trace_masks,
 )
-from .result import OptimizedFunction
+from .keras_result import KerasFunction, wrap
 from .target import Settings, Target, convert, has_open_sizes, of_any_batch, sized, timed_trace
 from .tensorflow import Function
 
@@ -56,16 +56,19 @@ class Keras(Target):
         if is_own(type(model)):  # What it is called with decides, and its methods.
             find = functools.partial(lambda model: model, model)
         make = Inference(find, settings, self.bundles)
-        function = OptimizedFunction(make)
-        first = self._first(make, function)
+        function = KerasFunction(make, library_of(type(model)).Model.__call__)
+        self._convert_plain_calls(make, function)
 
         def of_function(function):
             return Function(function, settings._replace(input_signature=None)).result()
 
-        return keras_result.wrap(model, function, first, of_function)
+        return wrap(model, function, of_function)
 
-    def _first(self, make: "Inference", function: OptimizedFunction):
-        """The Call of what plain calls give; None where calls have to tell, as the reports say."""
+    def _convert_plain_calls(self, make: "Inference", function: KerasFunction) -> None:
+        """Converts the function for what plain calls give; a remark says where these have to come.
+
+        Where each size has a function of its own, that of the example is the one that is saved.
+        """
         model, signature = self.target, self.settings.input_signature
         specs = self._specs()
         if specs is None:
@@ -73,10 +76,10 @@ class Keras(Target):
                 f"converted at the first call of each signature, since the call of {model.name} "
                 "takes more arguments than it was built for"
             )
-            return None
+            return
         try:
             make.convert(specs, model)
-            return function.add(*specs)
+            function.main = function.add(*specs)
         except ValueError as error:
             if signature or not has_open_sizes(specs):
                 raise
@@ -89,7 +92,6 @@ class Keras(Target):
                 make.settings = self.settings._replace(takes_example=True)
                 function.main = function.add(*sized(specs, example))
                 make.settings = self.settings._replace(example=None)  # for other sizes
-            return None
 
     def _specs(self):
         """(args, kwargs) of plain calls, with TensorSpecs for tensors; None where calls tell."""

@@ -11,7 +11,7 @@ import inspect
 import os
 import threading
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -62,50 +62,28 @@ _COMPILED = (
 )
 
 
-class Optimized:
+@unconverted
+class KerasFunction(OptimizedFunction):
     """The rewritten functions of a Keras model, as `fast.optimized` has them.
 
     Attributes:
-        report, concrete, trackables: of the function of what plain calls give.
-        function: the OptimizedFunction.
-        first: its Call of what plain calls give; None where each size has one of its own.
         original: the model, where its methods may want what it holds; or None.
         traced: the functions that Keras's own of each step call.
+        runs: of one eager tensor: (dtype, shape) -> what runs it.
     """
 
-    def __init__(self, function: OptimizedFunction, first, keras_call: Callable):
-        self.function, self.first, self.original = function, first, None
+    def __init__(self, make: Callable, keras_call: Callable):
+        super().__init__(make)
+        self.original = None
         self.traced: dict[str, list] = {}
-        self._keras_call = keras_call
-        self._plans: dict[Hashable, Plan] = {}
+        self.runs: dict[tuple, Callable] = {}
+        self._keras_call, self._keras_plans = keras_call, {}
         self._seen = threading.local()
-        self.runs: dict[tuple, Callable] = {}  # of one eager tensor: (dtype, shape) -> a Call's run
-
-    @property
-    def report(self):
-        return self.function.report
-
-    @property
-    def concrete(self):
-        return self.saved.concrete
-
-    @property
-    def trackables(self) -> list:
-        return self.function.trackables
-
-    @property
-    def saved(self) -> OptimizedFunction:
-        """The one signature that a SavedModel gets."""
-        return OptimizedFunction(self.first or self.function.only())
-
-    def save(self, folder: str | os.PathLike) -> None:
-        """Writes a SavedModel whose signature is named "serving_default"."""
-        self.saved.save(folder)
 
     @unconverted
     def run(self, *args, **kwargs):
         """What Keras calls in the place of the original's layers."""
-        call, flat = self.function.bound(args, kwargs)
+        call, flat = self.bound(args, kwargs)
         seen = getattr(self._seen, "calls", None)
         if seen is not None:
             seen.append((call, flat))
@@ -117,13 +95,13 @@ class Optimized:
         if form is None:
             args, kwargs = tf.nest.map_structure(_value_of, (args, kwargs))
             return self._keras_call(model, *args, **kwargs)
-        plan = self._plans.get(form)
+        plan = self._keras_plans.get(form)
         if plan is None:
-            return self._learn(model, form, args, kwargs)
+            return self._ask_keras(model, form, args, kwargs)
         flat = plan.flat(args, kwargs)
         return self._keras_call(model, *args, **kwargs) if flat is None else plan.call.run(flat)
 
-    def _learn(self, model, form, args: tuple, kwargs: dict):
+    def _ask_keras(self, model, form, args: tuple, kwargs: dict):
         """A call by Keras of tensors that can be told apart, which shows where they go."""
         *probed, given = probes(args, kwargs)
         self._seen.calls = seen = []
@@ -135,7 +113,7 @@ class Optimized:
         if len(seen) == 1:  # and not another model of the same functions inside of it
             call, flat = seen[0]
             plan = Plan(call, places(flat, given))
-        keep(self._plans, form, plan)
+        keep(self._keras_plans, form, plan)
         if plan.places == [0] and len(args) == 1 and type(args[0]) is EagerTensor and not kwargs:
             keep(self.runs, form_of(args[0]), plan.call.run)
         return results
@@ -195,8 +173,8 @@ class OptimizedKerasModel:
     def make_predict_function(self, force=False):
         # Where each size has a function of its own, batches come to it with their sizes.
         force = self._runs_others("predict") or force
-        first = self.__dict__["_blockdnn"].first
-        eagerly, self.run_eagerly = self.run_eagerly, self.run_eagerly or first is None
+        is_one = self.__dict__["_blockdnn"].remark is None
+        eagerly, self.run_eagerly = self.run_eagerly, self.run_eagerly or not is_one
         try:
             return super().make_predict_function(force)
         finally:
@@ -208,7 +186,7 @@ class OptimizedKerasModel:
     def _runs_others(self, step: str) -> bool:
         """Whether live weights have made other functions than Keras's function of `step` calls."""
         optimized = self.__dict__["_blockdnn"]
-        now = optimized.function.follow()
+        now = optimized.follow()
         was = optimized.traced.get(step, now)
         optimized.traced[step] = now
         return any(a != b for a, b in zip(was, now, strict=False))
@@ -243,13 +221,13 @@ class OptimizedKerasModel:
             raise ValueError(f"an optimised model is exported as a tf_saved_model, not as {format}")
         if kwargs.get("input_signature") is not None:
             raise ValueError("give input_signature to tf_blockdnn.optimize, not to export")
-        saved = self.__dict__["_blockdnn"].saved
+        saved = OptimizedFunction(self.__dict__["_blockdnn"].only())
         save_functions(
             dict.fromkeys(("serve", "serving_default"), saved), filepath, {"serve": saved}
         )
 
 
-def wrap(original, function: OptimizedFunction, first, of_function: Callable):
+def wrap(original, function: KerasFunction, of_function: Callable):
     """The optimised function of a Keras model as a model of the same Keras.
 
     Loss and metrics are those that the original was compiled with.
@@ -257,7 +235,6 @@ def wrap(original, function: OptimizedFunction, first, of_function: Callable):
     Args:
         original: the model; kept if its class is the user's, whose methods may want what it holds.
         function: makes and has the rewritten functions.
-        first: its Call of what plain calls give; None where each size has one of its own.
         of_function: makes the optimised function of a tf.function.
     """
     library, found = library_of(type(original)), symbolic(original)
@@ -275,12 +252,11 @@ def wrap(original, function: OptimizedFunction, first, of_function: Callable):
     before = vars(original).get("_blockdnn")  # of one that is optimised again
     kept = (before and before.original) or original
     # Out of the sight of Keras and of TensorFlow, which would track what is in there.
-    optimized = Optimized(function, first, library.Model.__call__)
-    fast.__dict__["_blockdnn"] = optimized
+    fast.__dict__["_blockdnn"] = function
     name = f"{original.name}_optimized"
     if functional is not None:
         inputs = tf.nest.map_structure(_another_input, plain(found[0]))
-        layer = _layer_class(library)(optimized, found, f"{original.name}_rewritten")
+        layer = _layer_class(library)(function, found, f"{original.name}_rewritten")
         functional.__init__(fast, inputs=inputs, outputs=layer(inputs), name=name)
     else:
         autocast = getattr(original, "autocast", getattr(original, "_autocast", True))
@@ -290,7 +266,7 @@ def wrap(original, function: OptimizedFunction, first, of_function: Callable):
     fast.trainable = False
     fast.supports_jit = False
     if is_own_model:  # Not before: Keras would write into lists of the original's.
-        optimized.original = kept
+        function.original = kept
     config = getattr(original, "_compile_config", None)
     if config is not None:
         given = {k: v for k, v in dict(config.config).items() if k in _COMPILED}

@@ -207,6 +207,10 @@ class OptimizedModel:
             f"are {', '.join(sorted(names)) or 'none'}"
         )
 
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{name}: {one!r}" for name, one in sorted(self.signatures.items()))
+        return f"<optimized SavedModel: {kinds}>"
+
     @property
     def report(self) -> Report:
         return self._default.report

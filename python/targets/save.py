@@ -34,8 +34,9 @@ def save_functions(
     signatures = {name: function.concrete for name, function in functions.items()}
     for name, function in (endpoints or {}).items():
         setattr(root, name, _endpoint(function))
-    functions = [*functions.values(), *(endpoints or {}).values()]
-    captured = {id(t): t for function in functions for t in function.trackables}
+    calls = [function.only() for function in functions.values()]
+    calls += [call for function in (endpoints or {}).values() for call in function.all()]
+    captured = {id(t): t for call in calls for t in call.trackables}
     root._blockdnn_captured = list(({id(t): t for t in held} | captured).values())
     tf.saved_model.save(root, folder, signatures=signatures)
 
