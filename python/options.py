@@ -151,9 +151,9 @@ def choose(options: Options | None, choices: Mapping) -> Options:
 def reason_to_leave(options: Options, node: str) -> str | None:
     """Why the caller wants the node of that name left alone; None where nothing says so."""
     for pattern in options.exclude:
-        if _names(pattern, node):
+        if is_named(pattern, node):
             return f"excluded by {pattern!r}"
-    if options.only is not None and not any(_names(pattern, node) for pattern in options.only):
+    if options.only is not None and not any(is_named(pattern, node) for pattern in options.only):
         return "not among those that `only` names"
     return None
 
@@ -165,7 +165,7 @@ def unmatched(options: Options, nodes: Iterable[str]) -> list[str]:
         f"{name}: no node or layer matches {pattern!r}; tf-blockdnn inspect lists the names"
         for name in ("exclude", "only")
         for pattern in getattr(options, name) or ()
-        if not any(_names(pattern, node) for node in nodes)
+        if not any(is_named(pattern, node) for node in nodes)
     ]
 
 
@@ -183,7 +183,7 @@ def _checked(option: str, patterns: Iterable[str]) -> tuple[str, ...]:
     return tuple(patterns)
 
 
-def _names(pattern: str, node: str) -> bool:
+def is_named(pattern: str, node: str) -> bool:
     """Whether the pattern is, or matches, the node's name or a beginning of it up to a slash."""
     parts = node.split("/")
     starts = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))

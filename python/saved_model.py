@@ -5,10 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import pathlib
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -17,8 +13,9 @@ import tensorflow as tf
 from . import folders, metagraph, targets
 from .errors import SavedModelError, UserError
 from .options import Options, choose
-from .rewriter import Report
+from .rewriter import Bundles, Report, Rewrite
 from .rewriter.trackables import owners
+from .tensorflow_private import canonicalize_signatures
 
 __all__ = ["SavedModelError", "SavedModelReport", "optimize_saved_model"]
 
@@ -204,6 +201,23 @@ def rewrite_saved_model(
     return loaded, fast, SavedModelReport(reports, kept)
 
 
+def why_not(loaded, signatures: Iterable[str], node: str, options: Options) -> list[str]:
+    """Why rules convert no node of that name in the signatures, a line a node and rule.
+
+    Raises:
+      SavedModelError: there is no such node, or it is none that a rule begins with.
+    """
+    concretes = (loaded.signatures[name] for name in signatures)
+    runs = (Rewrite(concrete, options, Bundles()) for concrete in concretes)
+    lines = dict.fromkeys(line for run in runs for line in run.why_not(node))
+    if not lines:
+        raise SavedModelError(
+            f"no rule is refused at {node!r}: it is converted, or no rule ends at such a node; "
+            "inspect --all lists the names"
+        )
+    return list(lines)
+
+
 def load_model(
     source: str | os.PathLike, custom_objects: Mapping[str, object] | None = None, example=None
 ) -> tuple[Any, bool]:
@@ -227,16 +241,9 @@ def load_model(
         return metagraph.load(source), False
     model = targets.load_keras_file(source, custom_objects)
     concrete, with_example = _trace(model, source, example)
-    module = tf.Module()
-    module.captured = owners(concrete, [concrete, model])
-    place = pathlib.Path(tempfile.mkdtemp(prefix="tf_blockdnn-"))
-    try:
-        tf.saved_model.save(module, os.fspath(place), signatures=concrete)
-        loaded = metagraph.load(place)
-    except BaseException:
-        shutil.rmtree(place)
-        raise
-    weakref.finalize(loaded, shutil.rmtree, place, ignore_errors=True)  # Assets are read from it.
+    loaded = tf.Module()
+    loaded.captured = owners(concrete, [concrete, model])
+    loaded.signatures, *_ = canonicalize_signatures(concrete)
     return loaded, with_example
 
 

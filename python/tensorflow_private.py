@@ -51,6 +51,7 @@ try:
     )
     from tensorflow.python.pywrap_tfe import TFE_Py_FastPathExecute as fast_path
     from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
+    from tensorflow.python.saved_model.signature_serialization import canonicalize_signatures
     from tensorflow.python.trackable import asset, base, resource
     from tensorflow.python.trackable.autotrackable import AutoTrackable
     from tensorflow.python.util import nest

@@ -120,6 +120,14 @@ def inspect(
             "--benchmark", help="Measure the model before and after, and each of its regions."
         ),
     ] = False,
+    why: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NODE",
+            help="Say where each rule ends that might convert this node or layer.",
+            show_default=False,
+        ),
+    ] = None,
     calibration: CalibrationData = None,
     example: Example = None,
     custom_objects: CustomObjects = None,
@@ -141,7 +149,7 @@ def inspect(
     _check_calibration(options.precision, calibration)
     with steps(verbose=verbose) as step:
         from ..rewriter import read_arrays
-        from ..saved_model import rewrite_saved_model
+        from ..saved_model import rewrite_saved_model, why_not
 
         loaded, fast, report = rewrite_saved_model(
             source,
@@ -153,6 +161,10 @@ def inspect(
             on_step=step,
             on_batch=step.batch,
         )
+        reasons = []
+        if why is not None:
+            step(f"asking the rules at {why}")
+            reasons = why_not(loaded, report.signatures, why, options)
         if html is not None:
             from ..showing.page import write_page
 
@@ -163,11 +175,14 @@ def inspect(
             except OSError as error:
                 raise UserError(f"--html {html}: {error.strerror or error}") from None
     if as_json:
-        print_json({"source": str(source), **json.loads(report.to_json())})
+        print_json({"source": str(source), **json.loads(report.to_json()), "why": reasons})
         return
     from . import tables
 
-    result_console.print(tables.summary(report, all=everything), soft_wrap=True)
+    if why is None:
+        result_console.print(tables.summary(report, all=everything), soft_wrap=True)
+    for line in reasons:
+        result_console.print(rich.markup.escape(line), soft_wrap=True, highlight=False)
 
 
 def _check_calibration(precision: str | None, calibration: pathlib.Path | None) -> None:

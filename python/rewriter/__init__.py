@@ -3,5 +3,5 @@
 from ..options import Options
 from .precision.calibration import read_arrays
 from .report import Converted, Report
-from .rewrite import Bundles, Rewritten, optimize_concrete
+from .rewrite import Bundles, Rewrite, Rewritten, optimize_concrete
 from .verify import VerificationError

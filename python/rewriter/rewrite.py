@@ -30,7 +30,7 @@ from .._launch import is_command_line
 from ..errors import warn
 from ..graph import Body, Module, Sizes, Verifier, check_edges
 from ..native import library, without_collection
-from ..options import TOLERANCE, Options, unmatched
+from ..options import TOLERANCE, Options, is_named, unmatched
 from . import autotune, emit, measure, verify
 from .capture import capture, compiled_by_xla, compiled_in
 from .context import Context
@@ -38,12 +38,15 @@ from .followers import Followers
 from .name_algorithms import name_algorithms
 from .passes import order
 from .passes.layout.place_reorders import place_reorders
+from .patterns import PATTERNS
+from .patterns.pixels.elementwise.activations import RULES as ACTIVATIONS
 from .precision.calibration import Calibration, CalibrationError
 from .precision.lower import judge, lower
 from .precision.lowering import Lowering
 from .rebuild import rebuild
 from .regions import count_regions, flat_graph, form_regions, is_converted, ops_of_ours
 from .report import Report
+from .rules import Rule
 from .trackables import BUNDLE, Bundles, Live, owners, structure, weights_left
 
 UNTOUCHED = "nothing is converted: calls run the original, with the weights that it has then"
@@ -338,6 +341,32 @@ class Rewrite:
         self.steps.append("verify")
         verify.check_written(self.report, module)
         verify.check_signature(self.concrete, self.function)
+
+    def why_not(self, name: str) -> list[str]:
+        """Where each rule ends at the nodes of that name that no rule converts, a line a rule."""
+        lines, others = [], {"assign_layout": PATTERNS["spans"], "find_followers": ACTIVATIONS}
+        for body in self._capture().bodies:
+            context = Context(self.options, followers=Followers(body, found=False))
+            for run in order.PASSES:
+                asked = (*others.get(run.__name__, ()), *PATTERNS.get(run.__name__, ()))
+                rules = [rule for rule in asked if isinstance(rule, Rule)]
+                nodes = [node for node in body.view if node.payload is None] if rules else []
+                found = []
+                for node in nodes:
+                    label = body.label(node.name)
+                    if not (is_named(name, label) or f"/{name}/" in f"/{label}/"):
+                        continue
+                    for rule in (rule for rule in rules if node.op in rule.ROOTS):
+                        reason = context.reason_to_leave(body, node)
+                        if not reason and isinstance(rule.find(node, body, context), str | None):
+                            reason = rule.why_not(node, body, context)
+                        if reason:
+                            text = f"{label} ({node.op}) is no {rule.formula.__name__}: {reason}"
+                            found.append((node.name, text))
+                run(body, context)
+                left = {node.name for node in body.view if node.payload is None}
+                lines += [text for node, text in found if node in left]
+        return lines
 
     def _capture(self, closed: frozenset[str] = frozenset()) -> Module:
         self.steps.append("capture")

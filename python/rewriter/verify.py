@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from ..errors import UserError, VerificationError
 from ..graph import GraphView, Module, Ref, called_functions
-from ..measuring.difference import apart
+from ..measuring.difference import apart, largest_difference
 from ..tensorflow_private import call_flat, gen_resource_variable_ops, nest, results_of
 from . import ordering
 from .capture import variables_of
@@ -184,15 +184,10 @@ def difference(wanted: np.ndarray, got: np.ndarray) -> float:
     Infinite where shapes or values that are not floats differ, and where NaN or an infinity stands
     against another value.
     """
-    if wanted.shape != got.shape:
+    is_number = wanted.dtype.kind in "fc"
+    if wanted.shape != got.shape or not (is_number or np.array_equal(wanted, got)):
         return np.inf
-    if wanted.dtype.kind not in "fc":
-        return 0.0 if np.array_equal(wanted, got) else np.inf
-    if not wanted.size:
-        return 0.0
-    finite = wanted[np.isfinite(wanted)]
-    magnitude = float(np.max(np.abs(finite), initial=0.0)) or 1.0
-    return float(np.max(apart(wanted, got))) / magnitude
+    return largest_difference([wanted], [got]).relative
 
 
 def _random(tensor, rng, batch: int) -> tf.Tensor:

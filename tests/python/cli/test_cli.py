@@ -53,6 +53,17 @@ def test_optimize_as_json(call, tiny, tmp_path):
     assert sorted(answer["kept"]) == ["read", "serving_default"]
 
 
+def test_inspect_says_why_a_node_is_left(call, several):
+    options = ("--exclude", "StatefulPartitionedCall/Conv2D")
+    code, out, _ = call("inspect", several, "--why", "Conv2D", *options)
+    words = "(Conv2D) is no convolution: excluded by"
+    assert code == 0 and words in out and "converted:" not in out
+    code, out, _ = call("inspect", several, "--why", "Conv2D", *options, "--json")
+    assert code == 0 and any(words in line for line in json.loads(out)["why"])
+    code, _, err = call("inspect", several, "--why", "nothing")
+    assert code == 2 and "no rule is refused at 'nothing'" in err
+
+
 def test_inspect(call, tiny):
     code, out, _ = call("inspect", tiny)
     assert code == 0 and "% of the multiply-adds" in out and len(out.splitlines()) < 40

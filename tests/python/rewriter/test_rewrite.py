@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter import Bundles
+from tf_blockdnn import Options
+from tf_blockdnn.python.rewriter import Bundles, Rewrite
 from tf_blockdnn.python.rewriter.capture import capture
 from tf_blockdnn.python.rewriter.passes.order import PASSES
 
@@ -51,6 +52,22 @@ def test_a_losing_island_does_not_capture_again(rewrite, monkeypatch, conv):
     assert result.blockdnn == {"Conv": 1, "Reorder": 2}
     assert "two reorders" in result.reason("Conv2D_1")
     assert len(calls) == 1
+
+
+def test_rules_say_where_they_end(weights):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        with tf.name_scope("gate"):
+            y = tf.nn.conv2d(x, kernel, 1, "SAME", name="conv")
+            return y * tf.sigmoid(y + 1.0, name="open")
+
+    concrete = tf.function(function).get_concrete_function(tf.TensorSpec([1, 8, 8, 16]))
+    lines = Rewrite(concrete, Options(), Bundles()).why_not("gate")
+    assert "gate/mul (Mul) is no swish: gate/add is made by AddV2, not by Mul" in lines
+    assert not any("gate/conv (" in line for line in lines)  # It is converted.
+    left = Rewrite(concrete, Options(exclude=["gate/conv"]), Bundles()).why_not("conv")
+    assert set(left) == {"gate/conv (Conv2D) is no convolution: excluded by 'gate/conv'"}
 
 
 @pytest.mark.parametrize(

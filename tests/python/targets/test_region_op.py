@@ -1,7 +1,6 @@
 """Functions that run as one op, in the calling thread: the same values, memory and errors."""
 
 import gc
-import threading
 
 import numpy as np
 import pytest
@@ -79,33 +78,6 @@ def test_an_optimised_function_is_one_op(small_network):
     for n in (1, 2, 5):  # dynamic sizes
         np.testing.assert_allclose(fast(image(n)), small_network(image(n)), atol=1e-6)
         np.testing.assert_allclose(fast(image(n)), fast.concrete(image(n)), atol=1e-7)
-
-
-def test_results_are_the_callers_to_keep(small_network):
-    fast = bd.optimize(small_network)
-    first = fast(image(2))
-    kept = first.numpy().copy()
-    for seed in range(4):
-        fast(image(2, seed))
-    np.testing.assert_array_equal(first, kept)
-
-
-def test_many_threads_share_one_function(small_network):
-    fast = bd.optimize(small_network)
-    wanted = [fast(image(1 + i % 3, i)).numpy() for i in range(8)]
-    wrong = []
-
-    def run(i):
-        for _ in range(20):
-            if not np.array_equal(fast(image(1 + i % 3, i)), wanted[i]):
-                wrong.append(i)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
 
 
 def test_a_new_value_of_a_variable_is_read():

@@ -205,9 +205,7 @@ def test_a_trained_network_loses_no_accuracy(precision):
 
 
 def test_a_failing_pass_costs_only_itself(function, monkeypatch):
-    from tf_blockdnn.python.rewriter.precision import lower
-
-    monkeypatch.setattr(lower, "_judged", lambda *_: 1 / 0)
+    monkeypatch.setattr("tf_blockdnn.python.rewriter.rewrite.judge", lambda run: 1 / 0)
     concrete = function.get_concrete_function()
     with pytest.warns(RuntimeWarning, match="division by zero"):
         made = optimize_concrete(
