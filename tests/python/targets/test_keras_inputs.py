@@ -139,7 +139,7 @@ def test_sizes_that_only_calls_know(library, upsampling, same, floats):
         same(fast(values), model(values))
         same(fast(tf.constant(values[:1])), model(values[:1]))
         same(fast.predict(values, batch_size=2, verbose=0), model(values))
-    assert all(one.report.count("BlockdnnConv") == 1 for one in fast.optimized.function.calls)
+    assert all(one.report.count("BlockdnnConv") == 1 for one in fast.optimized.calls)
     assert tuple(fast.output_shape) == (None, None, None, 16)
     if library.__name__ == "keras":
         with pytest.raises(ValueError, match="^Keras cannot trace [^\n]* known height[^\n]*$"):

@@ -172,7 +172,7 @@ def test_arguments_of_call(caller, pictures, same, floats):
     ]
     for args, kwargs in calls:
         same(fast(*args, **kwargs), caller(*args, **kwargs))
-        assert all(one.report.count("BlockdnnConv") for one in fast.optimized.function.calls)
+        assert all(one.report.count("BlockdnnConv") for one in fast.optimized.calls)
     same(fast(pictures[:3], training=True), caller(pictures[:3], training=False))
 
 
@@ -312,7 +312,7 @@ def test_calls_that_take_several_arguments(library, name, same):
     for _ in range(2):
         for (args, kwargs), value in zip(calls, wanted, strict=True):
             same(fast(*args, **kwargs), value)
-    reports = [call.report for call in fast.optimized.function.calls]
+    reports = [call.report for call in fast.optimized.calls]
     assert reports and all(report.count("BlockdnnConv") for report in reports)
 
 

@@ -290,7 +290,7 @@ def test_an_exported_model_around_it(library, network, pictures, same, tmp_path)
 def test_it_goes_with_all_that_it_holds(network, pictures):
     fast = bd.optimize(network, weights="live")
     tf.function(lambda x, fast=fast: fast(x))(pictures)
-    held = weakref.ref(fast.optimized.first)
+    held = weakref.ref(fast.optimized.main)
     del fast
     gc.collect()
     assert held() is None
