@@ -48,12 +48,15 @@ def _refuse_narrow(op, called: Called, sources: tuple) -> None:
 def vjp(function, inputs, dy) -> list:
     """The gradients of `function(*inputs)` for `dy`, zeros where it does not depend on an input.
 
-    Each input gets the share of its own position, also where one tensor is passed twice.
+    Each input gets the share of its own position, also where one tensor is passed twice. In a graph
+    no tape is asked: TensorFlow stops all of them while it makes a function's forward mode.
     """
+    zero = tf.UnconnectedGradients.ZERO
+    if not tf.executing_eagerly():
+        copies = [tf.identity(x) for x in inputs]
+        return tf.gradients(function(*copies), copies, dy, unconnected_gradients=zero)
     with tf.GradientTape() as tape:
         copies = [tf.identity(x) for x in inputs]
         tape.watch(copies)
         y = function(*copies)
-    return tape.gradient(
-        y, copies, output_gradients=dy, unconnected_gradients=tf.UnconnectedGradients.ZERO
-    )
+    return tape.gradient(y, copies, output_gradients=dy, unconnected_gradients=zero)

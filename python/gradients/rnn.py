@@ -1,4 +1,4 @@
-"""The gradient of recurrent layers; further derivatives go through the layer step by step."""
+"""The gradient of recurrent layers, and that of the op which computes it, step by step."""
 
 import tensorflow as tf
 
@@ -9,35 +9,10 @@ from .node import gradient_of, vjp
 
 @gradient_of("Rnn")
 def _rnn(called, d_dst, d_state, d_cell, _):
-    constants = called.mask, called.lengths
-    inputs = [called.src, called.kernel, called.recurrent_kernel, *called.bias]
-    inputs += called.initial_state
-    count = len(inputs)
-
-    def formula(*given) -> list:
-        return _by_steps(called, *_split(called, given), *constants)
-
-    def by_steps(*given) -> list:
-        upstream = given[count:] if called.cell == "lstm" else given[count:-1]
-        return vjp(formula, given[:count], upstream)
-
-    @tf.custom_gradient
-    def by_op(*given):
-        gradients = _by_op(called, *_split(called, given), *constants, *given[count:])
-        return gradients, lambda *upstream: vjp(by_steps, given, list(upstream))
-
-    gradients = by_op(*inputs, d_dst, d_state, d_cell)
-    return [*gradients, *[None for group in constants for _ in group]]
-
-
-def _split(called, given):
-    """src, kernel, recurrent_kernel, [bias], states of what holds them one after the other."""
-    first = 3 + len(called.bias)
-    return *given[:3], list(given[3:first]), list(given[first : first + len(called.initial_state)])
-
-
-def _by_op(called, src, kernel, recurrent, biases, states, masks, lengths, *upstream) -> list:
-    inputs = [src, kernel, recurrent, biases, states, masks, lengths]
+    lists = called.bias, called.initial_state, called.mask, called.lengths
+    biases, states, masks, lengths = lists
+    src, kernel = called.src, called.kernel
+    inputs = [src, kernel, called.recurrent_kernel, *lists]
     attributes = called.attributes()
     for own in ("training", "constant_weights", "round_rows"):
         del attributes[own]
@@ -45,8 +20,8 @@ def _by_op(called, src, kernel, recurrent, biases, states, masks, lengths, *upst
         workspace = called.op.outputs[3]
     else:
         workspace = Rnn.run(*inputs, [], **attributes, training=True)[3]
-    sums, recurrent_sums, before, reset, *d_states = library().blockdnn_rnn_grad(
-        *inputs, workspace, *upstream, **attributes, training=True
+    sums, recurrent_sums, before, reset, d_h0, d_c0 = library().blockdnn_rnn_grad(
+        *inputs, workspace, d_dst, d_state, d_cell, **attributes, training=True
     )
     is_gru, after = called.cell == "gru", called.reset_after
     by_input = _rows(sums)
@@ -67,7 +42,45 @@ def _by_op(called, src, kernel, recurrent, biases, states, masks, lengths, *upst
     d_bias = tf.reduce_sum(by_input, 0)
     if is_gru and after:
         d_bias = tf.stack([d_bias, tf.reduce_sum(by_state, 0)])
-    return [d_src, d_kernel, d_recurrent, *[d_bias for _ in biases], *d_states[: len(states)]]
+    return [
+        d_src,
+        d_kernel,
+        d_recurrent,
+        *[d_bias for _ in biases],
+        *[d_h0, d_c0][: len(states)],
+        *[None for _ in (*masks, *lengths)],
+    ]
+
+
+@gradient_of("RnnGrad")
+def _rnn_grad(called, *upstream):
+    """Of the formula for what the op computes, by the layer's steps in TensorFlow's ops."""
+    after = called.cell == "gru" and called.reset_after
+    used = [True, after, True, called.cell == "gru" and not after]
+    used += [i < len(called.initial_state) for i in range(2)]
+    weights = [called.src, called.kernel, called.recurrent_kernel, *called.bias]
+    given = [*weights, *called.initial_state, *called.inputs[-3:]]
+    ends = len(given) - 3
+
+    def formula(*given):
+        weights_, states, ends_ = given[: len(weights)], given[len(weights) : ends], given[ends:]
+
+        def layer(to_sums, to_recurrent_sums, *states):
+            return _by_steps(
+                called, *weights_[:3], weights_[3:], states, to_sums, to_recurrent_sums
+            )
+
+        zeros = tf.zeros_like(called.op.outputs[0])
+        *results, before, reset = layer(zeros, zeros, *states)
+        by_op = vjp(lambda *x: layer(*x)[:-2], [zeros, zeros, *states], ends_[: len(results)])
+        sums, recurrent_sums, *d_states = by_op
+        made = [sums, recurrent_sums, before, reset, *d_states]
+        return [one for one, is_used in zip(made, used, strict=False) if is_used]
+
+    upstream = [dy for dy, is_used in zip(upstream, used, strict=True) if is_used]
+    found = vjp(formula, given, upstream)
+    rest = len(called.mask) + len(called.lengths) + 1  # and the workspace, of which nobody knows
+    return [*found[:ends], *[None] * rest, *found[ends:]]
 
 
 def _rows(x):
@@ -84,59 +97,59 @@ _FUNCTIONS = {
 }
 
 
-def _by_steps(called, src, kernel, recurrent, biases, states, masks, lengths) -> list:
-    """dst and the states after the last step, by TensorFlow's ops."""
+def _by_steps(called, src, kernel, recurrent, biases, states, to_sums, to_recurrent_sums) -> list:
+    """dst, the states after the last step, and of each step the state before it, and reset.
+
+    Args:
+        to_sums, to_recurrent_sums: what is added to the products with the two kernels.
+    """
     activate, gate = (_FUNCTIONS[f] for f in (called.activation, called.recurrent_activation))
+    turn = (lambda x: x[::-1]) if called.go_backwards else (lambda x: x)
     by_time = (lambda x: x) if called.time_major else _swapped
-    src = by_time(src)
-    steps, batch = tf.shape(src)[0], tf.shape(src)[1]
     rows = [
         row for bias in biases for row in (tf.unstack(bias) if bias.shape.rank == 2 else [bias])
     ]
-    sums = tf.tensordot(src, kernel, 1) + (rows[0] if rows else 0.0)
+    sums = by_time(tf.tensordot(src, kernel, 1) + (rows[0] if rows else 0.0) + to_sums)
+    added = by_time(to_recurrent_sums + (rows[1] if len(rows) > 1 else 0.0))
+    steps, batch = tf.shape(sums)[0], tf.shape(sums)[1]
     is_on = tf.ones([steps, batch], tf.bool)
-    for mask in masks:
+    for mask in called.mask:
         is_on &= by_time(mask)
-    for length in lengths:
+    for length in called.lengths:
         is_on &= tf.range(steps)[:, None] < length
-    if called.go_backwards:
-        sums, is_on = sums[::-1], is_on[::-1]
 
     def step(before, now):
-        (y, h, c), (x, is_on) = before, now
+        (y, h, c, _), (x, added, is_on) = before, now
+        units, reset, new_c = h.shape[1], h, c
         if called.cell == "gru" and not called.reset_after:
-            units = h.shape[1]
             z, r = tf.split(gate(x[:, : 2 * units] + h @ recurrent[:, : 2 * units]), 2, 1)
-            new = activate(x[:, 2 * units :] + (r * h) @ recurrent[:, 2 * units :])
-        else:
-            by_state = h @ recurrent + (rows[1] if len(rows) > 1 else 0.0)
-        if called.cell == "gru" and called.reset_after:
-            (x_z, x_r, x_h), (h_z, h_r, h_h) = (tf.split(v, 3, 1) for v in (x, by_state))
-            z, new = gate(x_z + h_z), activate(x_h + gate(x_r + h_r) * h_h)
-        if called.cell == "gru":
-            new, new_c = z * h + (1.0 - z) * new, c
+            reset = r * h
+            new = activate(x[:, 2 * units :] + reset @ recurrent[:, 2 * units :])
+            new = z * h + (1.0 - z) * new
+        elif called.cell == "gru":
+            parts = (tf.split(v, 3, 1) for v in (x, h @ recurrent + added))
+            (x_z, x_r, x_h), (h_z, h_r, h_h) = parts
+            z = gate(x_z + h_z)
+            new = z * h + (1.0 - z) * activate(x_h + gate(x_r + h_r) * h_h)
         elif called.cell == "lstm":
-            i, f, g, o = tf.split(x + by_state, 4, 1)
+            i, f, g, o = tf.split(x + h @ recurrent, 4, 1)
             new_c = gate(f) * c + gate(i) * activate(g)
             new = gate(o) * activate(new_c)
         else:
-            new, new_c = activate(x + by_state), c
+            new = activate(x + h @ recurrent)
         is_on = is_on[:, None]
         y = tf.where(is_on, new, tf.zeros_like(y) if called.zero_output_for_mask else y)
-        return y, tf.where(is_on, new, h), tf.where(is_on, new_c, c)
+        return y, tf.where(is_on, new, h), tf.where(is_on, new_c, c), reset
 
     zero = tf.zeros([batch, recurrent.shape[0]])
-    start = [zero, *states, *[zero] * (2 - len(states))]
-    dst, h, c = (
-        tf.concat([first[None], then], 0)
-        for first, then in zip(start, tf.scan(step, (sums, is_on), tuple(start)), strict=True)
-    )
+    start = (zero, *states, *[zero] * (3 - len(states)))
+    then = tf.scan(step, tuple(map(turn, (sums, added, is_on))), start)
+    dst, h, c = (tf.concat([x[None], y], 0) for x, y in zip(start[:3], then[:3], strict=True))
+    y = dst[-1]
     if called.return_sequences:
-        turned = called.go_backwards and called.restore_order
-        dst = by_time(dst[:0:-1] if turned else dst[1:])
-    else:
-        dst = dst[-1]
-    return [dst, h[-1], c[-1]] if called.cell == "lstm" else [dst, h[-1]]
+        y = by_time(turn(dst[1:]) if called.restore_order else dst[1:])
+    ends = [y, h[-1], c[-1]] if called.cell == "lstm" else [y, h[-1]]
+    return [*ends, by_time(turn(h[:-1])), by_time(turn(then[3]))]
 
 
 def _swapped(x):

@@ -195,6 +195,20 @@ def test_second_derivatives_equal_keras(floats, cell, reset_after, turned, seque
             np.testing.assert_allclose(mine / scale, wanted / scale, rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("cell", list(KERAS))
+def test_forward_mode(floats, cell):
+    """In a function, too, of which TensorFlow makes the forward mode with all tapes stopped."""
+    layer, x = reference(cell, 3, 5), tf.constant(floats(2, 4, 3))
+    weights, found = weights_of(layer), []
+    ours = lambda x: tf.reduce_sum(bd.ops.rnn(x, *weights, cell=cell).dst)  # noqa: E731
+    theirs = lambda x: tf.reduce_sum(layer(x)[0])  # noqa: E731
+    for function in (theirs, ours, tf.function(ours, autograph=False)):
+        with tf.autodiff.ForwardAccumulator(x, tf.cos(x)) as accumulator:
+            y = function(x)
+        found.append(accumulator.jvp(y))
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, rtol=1e-4)
+
+
 @pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid", "linear"])
 @pytest.mark.parametrize("gates", ["sigmoid", "hard_sigmoid", "tanh"])
 def test_gradients_of_activations(floats, activation, gates):
