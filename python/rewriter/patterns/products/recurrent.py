@@ -111,45 +111,39 @@ class _Loop:
     def plan(self) -> Recurrence:
         if any(n.op.startswith(("Assign", "Print", "Assert")) for n in self.body.view):
             raise _No("its body has side effects")
+        positions = range(len(self.results))
         limits, lengths = self._bounds()
-        written = {
-            i: found.refs
-            for i in range(len(self.results))
-            if (found := self._carries(i, _WRITTEN, "outputs"))
-        }
+        written = {i: found for i in positions if (found := self._carries(i, _WRITTEN, "outputs"))}
         if len(written) != 1:
             raise _No(f"it writes {len(written)} lists of outputs, not one")
-        ((outputs, refs),) = written.items()
-        carried = {*range(len(self.results))} - self.invariant - {*self.counting, outputs}
+        ((outputs, found),) = written.items()
+        at, value = found.refs["at"], found.refs["value"]
+        carried = {*positions} - self.invariant - {*self.counting, outputs}
         if len(carried) > 3:
             raise _No(f"it carries {len(carried)} states")
-        for cell, states, found in self._cells(refs["value"], sorted(carried)):
-            roles = {name: self.body.argument(ref) for name, ref in found.refs.items()}
-            step, before = roles.pop("step"), {roles[key] for key in ("before",) if key in roles}
-            at, first = self.body.argument(refs["at"]), self.body.constant(refs["at"])
-            rest = carried - {*states}  # the output before, which a choice of zeros need not read
-            repeats = all(self.results[i] == refs["value"] for i in rest) and len(rest) <= 1
-            read = {*roles.values()} - {*states} - (before & rest)
-            if step not in self.counting or not read <= self.invariant or not repeats:
+        for (name, reset_after, _, bias), states, found in self._cells(value, sorted(carried)):
+            # The output of the step before is left; a choice of zeros need not read it.
+            rest = carried - {*states}
+            roles = self._roles(found, {*states}, rest)
+            if roles is None or any(self.results[i] != value for i in rest) or len(rest) > 1:
                 continue
-            if at != step and (first is None or first.item() != 0):
-                raise _No("it writes its outputs in an order of its own")
-            name, reset_after, _, bias = cell
+            sequences = self._is_of_all_steps(at, roles.pop("step"))
+            zeros = {roles[key] for key in ("before",) if key in roles} & self.invariant
             return Recurrence(
                 attributes={
                     "cell": name,
                     "activation": found.values["f"],
                     "recurrent_activation": found.values.get("g", "sigmoid"),
                     "reset_after": reset_after,
-                    "return_sequences": at == step,
-                    "zero_output_for_mask": bool(before & self.invariant),
+                    "return_sequences": sequences,
+                    "zero_output_for_mask": bool(zeros),
                 },
                 roles=roles | {"outputs": outputs},
                 bias=tuple(roles[key] for key in bias),
                 states=states,
                 limits=limits,
                 lengths=lengths,
-                zeros=(*self.counting, *rest, *(before & self.invariant)),
+                zeros=(*self.counting, *rest, *zeros),
             )
         others = {node.op for node in self.body.view} - _UNREMARKABLE
         what = f": it has {', '.join(sorted(others))}" if others else ""
@@ -157,6 +151,23 @@ class _Loop:
             "its cell is not one of Keras's with activations tanh, sigmoid, hard_sigmoid"
             f" (relu6(x + 3) / 6), relu or linear{what}"
         )
+
+    def _roles(self, found: Match, states: set[int], rest: set[int]) -> dict[str, int] | None:
+        """The position of each operand of a step; None where one is not what its role says."""
+        roles = {name: self.body.argument(ref) for name, ref in found.refs.items()}
+        kinds = {"step": {*self.counting}, "before": self.invariant | rest}
+        kinds |= dict.fromkeys("hc", states)
+        fits = all(i in kinds.get(name, self.invariant) for name, i in roles.items())
+        return roles if fits else None
+
+    def _is_of_all_steps(self, at: Ref, step: int) -> bool:
+        """Whether what is written at that index are the outputs of all steps, or the last one's."""
+        if self.body.argument(at) == step:
+            return True
+        index = self.body.constant(at)
+        if index is None or index.item() != 0:
+            raise _No("it writes its outputs in an order of its own")
+        return False
 
     def _carries(self, i: int, pattern: Op, name: str) -> Match | None:
         """How result i is the pattern of what was carried before under that name."""
