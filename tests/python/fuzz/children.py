@@ -97,13 +97,14 @@ def run(function, cases, workers=2):
 
 
 def check(function, cases, workers=2):
-    """What function(case) returned for each, of which the last says what is wrong, or None.
+    """What function(case) returned for each, in their order; the last of it says what is wrong.
 
-    Fails with the cases that are wrong.
+    That is None where nothing is. Fails with the cases that are wrong.
     """
     results = run(function, cases, workers)
     findings = [(case, r if isinstance(r, str) else r[-1]) for case, r in results]
     wrong = sorted(f"{case}: {finding}" for case, finding in findings if finding is not None)
     report = "\n".join(wrong[:30])
     assert not wrong, f"{len(wrong)} of {len(cases)} cases, by {function.__module__}:\n{report}"
-    return [result for _, result in results]
+    found = dict(results)
+    return [found[case] for case in cases]

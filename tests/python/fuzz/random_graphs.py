@@ -4,7 +4,6 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops.variables import default_variable_creator_v2
 
-_CHANNELS = (5, 16, 20, 32)
 _ACTIVATIONS = (
     tf.nn.relu,
     tf.nn.relu6,
@@ -28,6 +27,8 @@ def _variable(next_creator, **arguments):
 class Builder:
     """Grows a graph from one input, once; draw(n) chooses one of range(n)."""
 
+    channels = (5, 16, 20, 32)  # that a convolution makes
+
     def __init__(self, draw):
         self._number = draw
         self._rng = np.random.default_rng(7)
@@ -47,7 +48,7 @@ class Builder:
 
     def _conv(self, x, tensors):
         kernel = self._choice([1, 3, 3, 5])
-        weights = self._weights(kernel, kernel, x.shape[-1], self._choice(_CHANNELS))
+        weights = self._weights(kernel, kernel, x.shape[-1], self._choice(self.channels))
         stride, padding = self._choice([1, 1, 2]), self._choice(["SAME", "SAME", "VALID"])
         if min(x.shape[1:3]) < kernel:
             padding = "SAME"
@@ -117,7 +118,7 @@ class Builder:
         return tf.nn.batch_normalization(x, mean, variance, *operands, 0.1)
 
     def _dense(self, x, tensors):
-        return tf.tensordot(x, self._weights(x.shape[3], self._choice(_CHANNELS)), 1)
+        return tf.tensordot(x, self._weights(x.shape[3], self._choice(self.channels)), 1)
 
     def _cut(self, x, tensors):
         return x[:, 1:, :-1] if min(x.shape[1:3]) > 2 else x

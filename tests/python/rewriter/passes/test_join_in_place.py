@@ -7,6 +7,7 @@ from converts import converts
 from graph_nodes import all_nodes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_graphs import Builder
 
 from tf_blockdnn.python.rewriter import optimize_concrete
 from tf_blockdnn.python.rewriter.passes import order
@@ -245,59 +246,21 @@ def test_unknown_sizes(rewrite, weights, image):
         assert_as_copied(result, image(2, size, size, 16))
 
 
-_KINDS = ["pool", "relu", "norm", "add", "plain"]
+class _Joins(Builder):
+    """Concatenations of what may be written in place, and of what may not."""
 
+    channels = (16, 16, 32, 32, 20)
 
-class _Graph:
-    """Random convolutions, poolings, activations and concatenations of some tensors."""
+    def _combine(self, x, tensors):
+        return x + self._choice([t for t in tensors if t.shape[1:] == x.shape[1:]])
 
-    def __init__(self, draw):
-        self._steps = draw(
-            st.lists(
-                st.tuples(
-                    st.sampled_from([*["conv"] * 2, *_KINDS, *["cat"] * 3]),
-                    st.integers(0, 5),
-                    st.integers(0, 5),
-                    st.sampled_from([16, 16, 32, 32, 20]),
-                ),
-                min_size=4,
-                max_size=14,
-            )
-        )
-        self._fetch = draw(st.sets(st.integers(0, 13), max_size=2))
-        self._variables = {}
+    def steps(self):
+        steps = [self._conv] * 2 + [self._concat] * 3
+        return steps + [self._pool, self._activate, self._norm, self._combine]
 
-    def _weights(self, key, *shape):
-        if key not in self._variables:
-            rng = np.random.default_rng(key)
-            value = rng.standard_normal(shape) / np.prod(shape[:-1]) ** 0.5
-            self._variables[key] = tf.Variable(value.astype(np.float32))
-        return self._variables[key]
-
-    def __call__(self, x):
-        made = [tf.nn.conv2d(x, self._weights(1000, 3, 3, 16, 32), **_SAME)]
-        for i, (kind, a, b, channels) in enumerate(self._steps):
-            x, other = made[-1 - a % len(made)], made[-1 - b % len(made)]
-            c = x.shape[-1]
-            if kind == "conv":
-                x = tf.nn.conv2d(x, self._weights(i, *[1 + b % 2 * 2] * 2, c, channels), **_SAME)
-            elif kind == "plain":
-                x = tf.math.bessel_i0e(x)
-            elif kind == "pool":
-                x = tf.nn.max_pool2d(x, 3, 1, "SAME")
-            elif kind == "relu":
-                x = tf.nn.relu(x)
-            elif kind == "norm":
-                x = tf.nn.relu(x * self._weights(i, 1, c) + 0.25)
-            elif kind == "add":
-                x = x + other if other.shape[-1] == c else x * 2.0
-            elif c + other.shape[-1] <= 256:
-                x = tf.concat([x, other], 3)
-            made.append(x)
-        extra = [made[i] for i in sorted(self._fetch) if i < len(made)]
-        return [
-            tf.nn.conv2d(made[-1], self._weights(2000, 1, 1, made[-1].shape[-1], 16), **_SAME)
-        ] + extra
+    def build(self, x):
+        joined, *extra = super().build(x, most=14)
+        return [self._conv(joined, []), *extra]
 
 
 @settings(
@@ -307,11 +270,10 @@ class _Graph:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
-def test_random_graphs(data, rewrite):
-    graph = _Graph(data.draw)
-    x = tf.constant(np.random.default_rng(3).standard_normal((2, 5, 6, 16)), tf.float32)
-    graph(x)  # makes the variables
-    result = rewrite(graph, x.shape, tolerance=2e-5)
+def test_random_graphs(data, rewrite, image):
+    joins = _Joins(lambda count: data.draw(st.integers(0, count - 1)))
+    x = image(2, 5, 6, 16)
+    result = rewrite(joins.build, x.shape, tolerance=2e-5)
     assert_as_copied(result, x)
 
 
