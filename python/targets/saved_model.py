@@ -104,11 +104,18 @@ class SavedModel(Target):
         What reads a variable that any function assigns goes on to read that variable.
         """
         calls: dict = {}
+        asked: dict = {}  # TensorFlow traces a function again for each place where it is saved.
 
         def make(args, kwargs):
+            args, kwargs = tf.nest.map_structure(_unnamed, (args, kwargs))
+            form = repr((args, kwargs))
+            if form not in asked:
+                asked[form] = traced(args, kwargs)
+            return asked[form]
+
+        def traced(args, kwargs):
             concrete, seconds = function, 0.0
             if function is not concretes[0]:
-                args, kwargs = tf.nest.map_structure(_unnamed, (args, kwargs))
                 concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
             if concrete not in calls:
                 is_kept = assigned.intersection(map(id, concrete.captured_inputs))

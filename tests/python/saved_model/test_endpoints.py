@@ -97,9 +97,10 @@ def test_methods_of_a_module(module, x, tmp_path):
         _ = fast.nothing
 
 
-def test_of_an_object_that_is_loaded(module, x, tmp_path):
+@pytest.mark.parametrize("kind", ["snapshot", "live"])
+def test_of_an_object_that_is_loaded(module, x, tmp_path, kind):
     tf.saved_model.save(module, str(tmp_path / "in"), signatures=module.encode)
-    fast = bd.optimize(tf.saved_model.load(str(tmp_path / "in")))
+    fast = bd.optimize(tf.saved_model.load(str(tmp_path / "in")), weights=kind)
     check(fast, module, x)
     fast.save(tmp_path / "out")
     check_saved(tmp_path / "out", module, x)
