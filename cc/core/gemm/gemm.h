@@ -57,11 +57,8 @@
 
 namespace bd {
 
-// a_k_stride: floats between neighbours of a row of A. Only 1: a transposed A (weight gradients)
-// has a K stride, for which there is no register tile yet; transpose it before.
 struct GemmDesc {
   int64_t k = 0, n = 0;
-  int64_t a_k_stride = 1;
   bool pairs = false;
   bool widens = false;
   int threads = 1;  // of the pool that runs a product which widens: each needs room for a panel

@@ -52,10 +52,6 @@ std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
     return "a product of " + std::to_string(desc.k) + " by " + std::to_string(desc.n) +
            " has a negative size, or is too large";
   }
-  if (desc.a_k_stride != 1) {
-    return "neighbours of a row of A must be 1 float apart, not " +
-           std::to_string(desc.a_k_stride) + "; transpose A before";
-  }
   if (std::string error = CheckTypes(desc); !error.empty()) return error;
   *plan = GemmPlan();
   plan->desc = desc;
