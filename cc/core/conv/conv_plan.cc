@@ -145,27 +145,9 @@ const Algorithm* Choose(const ConvDesc& desc, Isa isa, int threads) {
   return best;
 }
 
-}  // namespace
-
-std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan) {
-  if (std::string error = Check(desc); !error.empty()) return error;
-  const Algorithm* algorithm = Choose(desc, isa, threads);
-  if (algorithm == nullptr && desc.narrow()) {
-    return std::string("there is no convolution of ") + DataTypeName(desc.src.dtype()) +
-           " that pools, of groups that share blocks with algorithm direct, or from or to nhwc "
-           "with "
-           "such a sum; add an op of its own";
-  }
-  if (algorithm == nullptr) {  // of others `direct` or `direct_plain` applies always
-    return "a convolution pools where Winograd's tiles hold whole windows (3x3 or 5x5, stride 1, "
-           "nChw16c, one group) and its chain is a bias and a clamp at most; use an op of its own";
-  }
-  return MakeConvPlanBy(*algorithm, desc, isa, threads, plan);
-}
-
-std::string MakeConvPlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa isa, int threads,
-                           ConvPlan* plan) {
-  if (std::string error = Check(desc); !error.empty()) return error;
+// By a row that applies to a description that is checked.
+std::string PlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa isa, int threads,
+                   ConvPlan* plan) {
   *plan = ConvPlan();
   plan->desc = desc;
   plan->isa = isa;
@@ -185,6 +167,30 @@ std::string MakeConvPlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa
   if (!plan->empty()) plan->bias = plan->scratch.Book<float>("bias", plan->bias.count);
   if (!Size(plan->packed_bytes).fits()) return "packed weights would be more than 2^47 bytes";
   return plan->scratch.Check();
+}
+
+}  // namespace
+
+std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan) {
+  if (std::string error = Check(desc); !error.empty()) return error;
+  const Algorithm* algorithm = Choose(desc, isa, threads);
+  if (algorithm == nullptr && desc.narrow()) {
+    return std::string("there is no convolution of ") + DataTypeName(desc.src.dtype()) +
+           " that pools, of groups that share blocks with algorithm direct, or from or to nhwc "
+           "with "
+           "such a sum; add an op of its own";
+  }
+  if (algorithm == nullptr) {  // of others `direct` or `direct_plain` applies always
+    return "a convolution pools where Winograd's tiles hold whole windows (3x3 or 5x5, stride 1, "
+           "nChw16c, one group) and its chain is a bias and a clamp at most; use an op of its own";
+  }
+  return PlanBy(*algorithm, desc, isa, threads, plan);
+}
+
+std::string MakeConvPlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa isa, int threads,
+                           ConvPlan* plan) {
+  std::string error = Check(desc);
+  return error.empty() ? PlanBy(algorithm, desc, isa, threads, plan) : error;
 }
 
 void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
