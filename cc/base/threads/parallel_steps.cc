@@ -26,7 +26,7 @@ constexpr int64_t kMaxRegions = 64;
 // more are taken at once: what a thread takes from others is not in its caches.
 constexpr int kPausesBeforeLastChunk = 100;
 constexpr int kPausesBeforeYield = 400;
-constexpr int kPausesBetweenOffers = 8;
+constexpr int kPausesBetweenHelps = 8;
 
 // Two lines for each count, which the prefetcher moves in pairs.
 struct alignas(128) Region {
@@ -91,7 +91,7 @@ class Steps {
         } else {
           sched_yield();
         }
-        if (++pauses % kPausesBetweenOffers != 0) continue;
+        if (++pauses % kPausesBetweenHelps != 0) continue;
         while (Help(step, home, thread, pauses < kPausesBeforeLastChunk ? 2 : 1)) continue;
       }
     }

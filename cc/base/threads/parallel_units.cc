@@ -1,7 +1,7 @@
-// An offer is one word that holds the task and the range of units that are left. Its owner takes
+// A thread publishes one word that holds the task and the range of units that are left. It takes
 // units from the front and other threads take them from the end. Both replace the whole word, so
-// no unit is taken twice, and the task in the word tells an offer from a later one with the same
-// units. A note is written while its thread offers nothing, and the store of the word releases it.
+// no unit is taken twice, and the task in the word tells it from a later one with the same units. A
+// payload is written while its thread has no units left, and the store of the word releases it.
 #include "cc/base/threads/parallel_units.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace bd {
 namespace {
 
-constexpr int kMaxOffers = 64;  // on the stack; further threads offer nothing
+constexpr int kMaxPublishers = 64;  // on the stack; further threads publish nothing
 constexpr int kUnitBits = 20, kTaskBits = 64 - 2 * kUnitBits;
 constexpr uint64_t kUnitMask = (uint64_t{1} << kUnitBits) - 1;
 
@@ -31,9 +31,9 @@ int64_t Share(int64_t left, double fraction, int64_t least) {
 }
 
 // Two cache lines, since the prefetcher moves lines in pairs.
-struct alignas(128) OfferedUnits {
+struct alignas(128) PublishedUnits {
   std::atomic<uint64_t> word{0};
-  std::atomic<int> note{0};
+  std::atomic<int> payload{0};
 };
 
 }  // namespace
@@ -41,8 +41,8 @@ struct alignas(128) OfferedUnits {
 struct UnitTaker::Shared {
   TaskRegions tasks;
   int threads = 0;
-  TaskRegion regions[kMaxOffers];
-  OfferedUnits offers[kMaxOffers];
+  TaskRegion regions[kMaxPublishers];
+  PublishedUnits published[kMaxPublishers];
 };
 
 UnitTaker::UnitTaker(Shared* shared, int thread) : shared_(shared), thread_(thread) {}
@@ -53,33 +53,33 @@ bool UnitTaker::NextTask(int64_t* task) {
   return true;
 }
 
-void UnitTaker::Offer(int64_t units, int note) {
+void UnitTaker::Publish(int64_t units, int payload) {
   own_.begin = 0;
   own_.end = units;
-  own_.note = note;
-  offered_ = thread_ < shared_->threads && units <= static_cast<int64_t>(kUnitMask) &&
-             own_.task < int64_t{1} << kTaskBits;
-  if (!offered_) return;
-  OfferedUnits& offer = shared_->offers[thread_];
-  offer.note.store(note, std::memory_order_relaxed);
-  offer.word.store(Pack(own_.task, 0, units), std::memory_order_release);
+  own_.payload = payload;
+  published_ = thread_ < shared_->threads && units <= static_cast<int64_t>(kUnitMask) &&
+               own_.task < int64_t{1} << kTaskBits;
+  if (!published_) return;
+  PublishedUnits& own = shared_->published[thread_];
+  own.payload.store(payload, std::memory_order_relaxed);
+  own.word.store(Pack(own_.task, 0, units), std::memory_order_release);
 }
 
 bool UnitTaker::Next(double fraction, int64_t least, Units* units) {
-  if (!offered_) {
+  if (!published_) {
     const int64_t begin = own_.begin, left = own_.end - begin;
     own_.begin += Share(left, fraction, least);
-    *units = {own_.task, begin, own_.begin, own_.note};
+    *units = {own_.task, begin, own_.begin, own_.payload};
     return left > 0;
   }
-  std::atomic<uint64_t>& word = shared_->offers[thread_].word;
+  std::atomic<uint64_t>& word = shared_->published[thread_].word;
   uint64_t seen = word.load(std::memory_order_relaxed);
   while (LeftOf(seen) > 0) {
     const int64_t begin = BeginOf(seen);
     const int64_t taken = Share(LeftOf(seen), fraction, least);
     const uint64_t rest = Pack(own_.task, begin + taken, EndOf(seen));
     if (word.compare_exchange_weak(seen, rest, std::memory_order_relaxed)) {
-      *units = {own_.task, begin, begin + taken, own_.note};
+      *units = {own_.task, begin, begin + taken, own_.payload};
       return true;
     }
   }
@@ -88,22 +88,22 @@ bool UnitTaker::Next(double fraction, int64_t least, Units* units) {
 
 bool UnitTaker::Steal(double fraction, int64_t least, Units* units) {
   for (;;) {
-    OfferedUnits* most = nullptr;
+    PublishedUnits* most = nullptr;
     uint64_t seen = 0;
     for (int t = 0; t < shared_->threads; ++t) {
-      const uint64_t word = shared_->offers[t].word.load(std::memory_order_acquire);
+      const uint64_t word = shared_->published[t].word.load(std::memory_order_acquire);
       if (LeftOf(word) > LeftOf(seen)) {
-        most = &shared_->offers[t];
+        most = &shared_->published[t];
         seen = word;
       }
     }
     if (most == nullptr) return false;
-    const int note = most->note.load(std::memory_order_relaxed);
+    const int payload = most->payload.load(std::memory_order_relaxed);
     const int64_t end = EndOf(seen);
     const int64_t taken = Share(LeftOf(seen), fraction, least);
     const uint64_t rest = Pack(TaskOf(seen), BeginOf(seen), end - taken);
     if (most->word.compare_exchange_strong(seen, rest, std::memory_order_acq_rel)) {
-      *units = {TaskOf(seen), end - taken, end, note};
+      *units = {TaskOf(seen), end - taken, end, payload};
       return true;
     }
   }
@@ -111,7 +111,7 @@ bool UnitTaker::Steal(double fraction, int64_t least, Units* units) {
 
 void ParallelUnits(ThreadPool& pool, int64_t tasks, FunctionRef<void(UnitTaker&)> body) {
   UnitTaker::Shared shared;
-  shared.threads = std::min(pool.num_threads(), kMaxOffers);
+  shared.threads = std::min(pool.num_threads(), kMaxPublishers);
   shared.tasks = TaskRegions(shared.regions, std::min<int64_t>(tasks, shared.threads), tasks);
   pool.ParallelFor(std::min<int64_t>(tasks, pool.num_threads()), [&](int64_t, int thread) {
     UnitTaker taker(&shared, thread);

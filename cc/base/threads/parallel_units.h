@@ -4,10 +4,10 @@
 //   ParallelUnits(pool, tasks, [&](UnitTaker& taker) {
 //     for (int64_t task; taker.NextTask(&task);) {
 //       ...                                              // what all units need
-//       taker.Offer(units, note);
+//       taker.Publish(units, payload);
 //       for (Units u; taker.Next(0.5, 1, &u);) ...         // units [u.begin, u.end) of task
 //     }
-//     for (Units u; taker.Steal(0.5, 1, &u);) ...          // of u.task, u.note with them
+//     for (Units u; taker.Steal(0.5, 1, &u);) ...          // of u.task, u.payload with them
 //   });
 //
 // CPUs are not equally fast: on a shared machine a neighbour takes half of one core's pipes and
@@ -26,7 +26,7 @@ namespace bd {
 
 struct Units {
   int64_t task, begin, end;
-  int note;  // as the task's owner offered them
+  int payload;  // what the task's owner published with them
 };
 
 // A thread's view of one ParallelUnits.
@@ -41,21 +41,21 @@ class UnitTaker {
   // A task that nobody has begun, the thread's own ones first; false when there is none.
   bool NextTask(int64_t* task);
 
-  // What the task consists of, in place of an earlier offer.
-  void Offer(int64_t units, int note = 0);
+  // What the task consists of, for others to steal from; replaces what was published before.
+  void Publish(int64_t units, int payload = 0);
 
-  // The first of the units left of this thread's offer, a fraction of them but at least
+  // The first of the units left of this thread's task, a fraction of them but at least
   // `least` > 0 if there are so many; false when none is left.
   bool Next(double fraction, int64_t least, Units* units);
 
-  // The last of what is left of another thread's offer, likewise; false when there is none.
+  // The last of what is left of another thread's task, likewise; false when there is none.
   bool Steal(double fraction, int64_t least, Units* units);
 
  private:
   Shared* const shared_;
   const int thread_;
   Units own_ = {};  // where others may not take: begin to end
-  bool offered_ = false;
+  bool published_ = false;
 };
 
 // Calls body once on each thread that takes part; together these take all of `tasks` tasks.

@@ -65,17 +65,17 @@ bool StaysWhileHeld(const Tensor& tensor) {
   return buffer == nullptr || buffer->root_buffer()->OwnsMemory();
 }
 
-WeightsGlance WeightsGlance::At(const Tensor& weights) {
+WeightsFingerprint WeightsFingerprint::At(const Tensor& weights) {
   constexpr int64_t kSamples = 64;
-  WeightsGlance glance = {weights.data(), weights.NumElements(), 0};
+  WeightsFingerprint fingerprint = {weights.data(), weights.NumElements(), 0};
   const int64_t size = tensorflow::DataTypeSize(weights.dtype());
-  const int64_t step = std::max<int64_t>(1, glance.elements / kSamples);
-  for (int64_t i = 0; i < glance.elements; i += step) {
+  const int64_t step = std::max<int64_t>(1, fingerprint.elements / kSamples);
+  for (int64_t i = 0; i < fingerprint.elements; i += step) {
     uint32_t bits = 0;
     memcpy(&bits, ElementAt(weights, i), std::min<int64_t>(size, sizeof bits));
-    glance.samples = (glance.samples ^ bits) * 0x100000001b3;  // FNV-1a's prime
+    fingerprint.samples = (fingerprint.samples ^ bits) * 0x100000001b3;  // FNV-1a's prime
   }
-  return glance;
+  return fingerprint;
 }
 
 Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const PackRequest& request,
@@ -149,8 +149,8 @@ std::shared_ptr<const PackedWeights> WeightsCache::Find(const PackId& id, const 
 }
 
 bool WeightsCache::Look(const Tensor& weights, const PackRequest& request) {
-  std::array<WeightsGlance, 2> now = {WeightsGlance::At(weights)};
-  if (request.more != nullptr) now[1] = WeightsGlance::At(*request.more);
+  std::array<WeightsFingerprint, 2> now = {WeightsFingerprint::At(weights)};
+  if (request.more != nullptr) now[1] = WeightsFingerprint::At(*request.more);
   const bool same = now == last_;
   last_ = now;
   changes_ = same ? 0 : std::min(changes_ + 1, kChanging);

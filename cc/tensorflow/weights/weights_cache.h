@@ -32,15 +32,15 @@ struct WeightsLease {
 // a NumPy array where it lies, and there its owner may change it at any time.
 bool StaysWhileHeld(const Tensor& tensor);
 
-// Where weights lie, and some of them: equal glances at what an optimizer may have assigned in
+// Where weights lie, and some of them: equal fingerprints of what an optimizer may have assigned in
 // between mean that it has not, but for changes that miss every sample.
-struct WeightsGlance {
+struct WeightsFingerprint {
   const void* data = nullptr;
   int64_t elements = 0;
   uint64_t samples = 0;  // a hash
 
-  static WeightsGlance At(const Tensor& weights);
-  bool operator==(const WeightsGlance& other) const {
+  static WeightsFingerprint At(const Tensor& weights);
+  bool operator==(const WeightsFingerprint& other) const {
     return data == other.data && elements == other.elements && samples == other.samples;
   }
 };
@@ -103,8 +103,8 @@ class WeightsCache {
   ForkSafeMutex mutex_;
   std::vector<Held> held_;
   int64_t uses_ = 0;
-  int changes_ = 0;                    // in a row
-  std::array<WeightsGlance, 2> last_;  // at the weights that the last execution looked at
+  int changes_ = 0;                         // in a row
+  std::array<WeightsFingerprint, 2> last_;  // at the weights that the last execution looked at
 };
 
 }  // namespace bd

@@ -139,7 +139,7 @@ void RunConvDepthwise(const ConvDepthwisePlan& plan, const ConvDepthwiseBuffers&
     PreparedRows prepared;
     for (int64_t t; taker.NextTask(&t);) {
       const PairPart& part = PartOf(plan, t);
-      taker.Offer(part.group_end - part.group_begin);
+      taker.Publish(part.group_end - part.group_begin);
       for (Units u; taker.Next(0, 1, &u);) PairTask(run, u, taker.thread(), &prepared);
     }
     for (Units u; taker.Steal(0, 1, &u);) PairTask(run, u, taker.thread(), &prepared);

@@ -164,16 +164,16 @@ void RunTiles(const ConvRun& run, ThreadPool& pool) {
     PreparedSource prepared;
     for (int64_t task; taker.NextTask(&task);) {
       const TaskRange r = Locate(run, task);
-      const int note =
+      const int exponent =
           shares_exponent ? Prepare(run, r, 0, plan.icb, thread, &prepared).exponent : 0;
-      taker.Offer(units.Count(r), note);
+      taker.Publish(units.Count(r), exponent);
       for (Units u; taker.Next(units.Fraction(), units.Least(), &u);) {
         TileTask(run, units.Of(r, u), thread, &prepared);
       }
     }
     for (Units u; taker.Steal(units.Fraction(), units.Least(), &u);) {
       const TaskRange r = units.Of(Locate(run, u.task), u);
-      if (shares_exponent) Prepare(run, r, 0, plan.icb, thread, &prepared, &u.note);
+      if (shares_exponent) Prepare(run, r, 0, plan.icb, thread, &prepared, &u.payload);
       TileTask(run, r, thread, &prepared);
     }
   });

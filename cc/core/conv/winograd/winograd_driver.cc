@@ -340,7 +340,7 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
       }
     };
     for (int64_t task; taker.NextTask(&task);) {
-      taker.Offer(end_group(task) - first_group(task));
+      taker.Publish(end_group(task) - first_group(task));
       for (Units u; taker.Next(fraction, least, &u);) run_groups(u);
     }
     for (Units u; taker.Steal(fraction, least, &u);) run_groups(u);

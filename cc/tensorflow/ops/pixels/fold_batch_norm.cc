@@ -56,9 +56,10 @@ struct Fold : OpDefaults {
 };
 
 // The results of an execution, for later ones. Inputs are looked at as WeightsCache looks at
-// weights: what has the same glance twice in a row is held from then on, so that whoever assigns
-// new values has to take other memory; until then, and where others than TensorFlow may write into
-// the memory, everything is computed anew. No Launch: its results lie where they lay before.
+// weights: what has the same fingerprint twice in a row is held from then on, so that whoever
+// assigns new values has to take other memory; until then, and where others than TensorFlow may
+// write into the memory, everything is computed anew. No Launch: its results lie where they lay
+// before.
 class FoldBatchNormOp : public PoolOpKernel {
  public:
   explicit FoldBatchNormOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
@@ -68,7 +69,7 @@ class FoldBatchNormOp : public PoolOpKernel {
  private:
   struct Result {
     Tensor folded, shift;
-    std::array<WeightsGlance, kInputs> glances;
+    std::array<WeightsFingerprint, kInputs> fingerprints;
     std::array<Tensor, kInputs> inputs;  // where they are held
 
     bool Holds(OpKernelContext* ctx) const {
@@ -89,7 +90,7 @@ class FoldBatchNormOp : public PoolOpKernel {
     if (last == nullptr || !last->Holds(ctx)) {
       const auto made = std::make_shared<Result>();
       OP_REQUIRES_OK(ctx, Make(ctx, made.get()));
-      if (last != nullptr && last->glances == made->glances) Hold(ctx, *last, made.get());
+      if (last != nullptr && last->fingerprints == made->fingerprints) Hold(ctx, *last, made.get());
       last = made;
       std::lock_guard<ForkSafeMutex> lock(mutex_);
       last_ = made;
@@ -108,7 +109,7 @@ class FoldBatchNormOp : public PoolOpKernel {
     TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_FLOAT, weights.shape(), &made->folded));
     TF_RETURN_IF_ERROR(
         ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({op_.channels}), &made->shift));
-    for (int i = 0; i < kInputs; ++i) made->glances[i] = WeightsGlance::At(ctx->input(i));
+    for (int i = 0; i < kInputs; ++i) made->fingerprints[i] = WeightsFingerprint::At(ctx->input(i));
     const auto row = [&](int i) { return static_cast<const float*>(ctx->input(i).data()); };
     FoldBatchNormDesc desc;
     desc.channels = op_.channels;

@@ -12,15 +12,15 @@ namespace {
 class ParallelUnitsSizes : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Threads, ParallelUnitsSizes, testing::Values(1, 2, 3, 8, 100));
 
-// Runs tasks of 1, 2, 3 ... units and calls unit(task, unit, note, thread) for each.
+// Runs tasks of 1, 2, 3 ... units and calls unit(task, unit, payload, thread) for each.
 template <typename Unit>
 void RunAll(ThreadPool& pool, int64_t tasks, double fraction, Unit&& unit) {
   ParallelUnits(pool, tasks, [&](UnitTaker& taker) {
     const auto all = [&](const Units& u) {
-      for (int64_t i = u.begin; i < u.end; ++i) unit(u.task, i, u.note, taker.thread());
+      for (int64_t i = u.begin; i < u.end; ++i) unit(u.task, i, u.payload, taker.thread());
     };
     for (int64_t task; taker.NextTask(&task);) {
-      taker.Offer(task + 1, static_cast<int>(3 * task));
+      taker.Publish(task + 1, static_cast<int>(3 * task));
       for (Units u; taker.Next(fraction, 2, &u);) all(u);
     }
     for (Units u; taker.Steal(fraction, 2, &u);) all(u);
@@ -33,9 +33,9 @@ TEST_P(ParallelUnitsSizes, RunsEveryUnitOnce) {
     for (int64_t tasks : {0, 1, 2, 3, 7, 40}) {
       std::vector<std::atomic<int>> runs(tasks * tasks);
       std::atomic<int> wrong{0};
-      RunAll(pool, tasks, fraction, [&](int64_t task, int64_t unit, int note, int) {
+      RunAll(pool, tasks, fraction, [&](int64_t task, int64_t unit, int payload, int) {
         runs[task * tasks + unit].fetch_add(1);
-        wrong += note != 3 * task || unit > task;
+        wrong += payload != 3 * task || unit > task;
       });
       EXPECT_EQ(wrong, 0);
       for (int64_t i = 0; i < tasks * tasks; ++i) {
@@ -78,7 +78,7 @@ TEST(ParallelUnits, OwnersBeginAtTheFront) {
   std::atomic<int> disordered{0};
   ParallelUnits(pool, kTasks, [&](UnitTaker& taker) {
     for (int64_t task; taker.NextTask(&task);) {
-      taker.Offer(kUnits);
+      taker.Publish(kUnits);
       int64_t at = 0;
       for (Units u; taker.Next(0, 1, &u); at = u.end) {
         disordered += u.task != task || u.begin != at || u.end != at + 1;
@@ -106,7 +106,7 @@ TEST(ParallelUnits, OthersHelp) {
   };
   ParallelUnits(pool, kTasks, [&](UnitTaker& taker) {
     for (int64_t task; taker.NextTask(&task);) {
-      taker.Offer(kUnits);
+      taker.Publish(kUnits);
       for (Units u; taker.Next(0, 1, &u);) run(u);
     }
     for (Units u; taker.Steal(0.5, 1, &u);) {
@@ -118,14 +118,14 @@ TEST(ParallelUnits, OthersHelp) {
   EXPECT_EQ(stolen, kUnits - 1);
 }
 
-// More units than an offer can hold are their owner's alone.
+// More units than can be published are their owner's alone.
 TEST(ParallelUnits, ManyUnits) {
   ThreadPool pool(2);
   constexpr int64_t kUnits = int64_t{1} << 21;
   std::atomic<int64_t> done{0}, stolen{0};
   ParallelUnits(pool, 3, [&](UnitTaker& taker) {
     for (int64_t task; taker.NextTask(&task);) {
-      taker.Offer(kUnits);
+      taker.Publish(kUnits);
       for (Units u; taker.Next(0.25, 1, &u);) done += u.end - u.begin;
     }
     for (Units u; taker.Steal(0.5, 1, &u);) ++stolen;
