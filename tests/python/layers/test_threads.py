@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -28,4 +29,16 @@ def test_threads_call_one_layer(name):
     expected = call(0)
     with ThreadPoolExecutor(8) as pool:
         for result in pool.map(call, range(200)):
+            np.testing.assert_array_equal(result, expected)
+
+
+def test_threads_call_one_model():
+    inputs = keras.Input((8, 8, 20))
+    y = bd.layers.BatchNormalization(axis=1)(bd.layers.ToBlocked()(inputs))
+    model = keras.Model(inputs, bd.layers.FromBlocked()(bd.layers.Activation("softmax")(y)))
+    x = np.random.default_rng(3).standard_normal((2, 8, 8, 20)).astype(np.float32)
+    expected = model(x).numpy()
+    np.testing.assert_allclose(model.predict(x, verbose=0), expected, rtol=1e-5)
+    with ThreadPoolExecutor(8) as pool:
+        for result in pool.map(lambda _: model(x).numpy(), range(64)):
             np.testing.assert_array_equal(result, expected)
