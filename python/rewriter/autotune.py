@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from . import measure
+from .cost import NOTICED
 from .report import Report
 
-_GAIN = 0.98  # of the time: what is less is noise
 REASON = "autotune: TensorFlow is faster here on the example"
 
 
@@ -29,7 +29,7 @@ def fastest(run, inputs: Sequence[tf.Tensor]):
     for part in run.parts[: measure.MOST_PARTS]:
         other = best.again(leave=dict.fromkeys(part, REASON)).run()
         now, then = measure.milliseconds((best.function, other.function), inputs)
-        if then < _GAIN * now:
+        if then < NOTICED * now:
             best = other
             notes.append(f"autotune: {now:.3g} ms became {then:.3g} without {', '.join(part)}")
     original, now = measure.milliseconds((run.concrete, best.function), inputs)

@@ -13,6 +13,8 @@ from ..ops.records import BLOCK, Conv, Convolution
 
 # So many passes over memory take longer than one with all of the arithmetic, whoever runs them.
 MANY_OPS = 4
+# Where both ways are measured, what takes more than this part of the other's time gains noise.
+NOTICED = 0.98
 
 
 def reads_plain(conv: Convolution, sizes: Iterable, is_shared: bool, feeds_depthwise: bool) -> bool:
