@@ -59,6 +59,13 @@ def view_axes(node: Node, axes: list[Axis], body: Body, back: bool = False) -> l
             return None
         order = [axis % len(axes) for axis in order]
         return [axes[order.index(i) if back else order[i]] for i in range(len(axes))]
+    if node.op == "Squeeze" and (dims := node.attr["squeeze_dims"].list.i):
+        gone = sorted(dim % (len(axes) + len(dims) * back) for dim in dims)
+        if not back:
+            return [axis for at, axis in enumerate(axes) if at not in gone]
+        for at in gone:
+            axes = [*axes[:at], (), *axes[at:]]
+        return axes
     shapes = [body.shapes.shape(ref) for ref in (node.inputs[0], node.ref)]
     return None if None in shapes else _reshape(axes, *shapes[:: -1 if back else 1])
 

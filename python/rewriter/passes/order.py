@@ -1,15 +1,13 @@
 """All passes, in the order in which they run."""
 
 from .account import account
-from .canonical.channel_views import channel_views
-from .canonical.channels_last import channels_last
 from .canonical.constant_shapes import constant_shapes
 from .canonical.convolve_first import convolve_before_resizing
 from .canonical.lift_volumes import lift_volumes
-from .canonical.one_dimension import join_one_dimension
 from .canonical.products import flatten_products
 from .canonical.replace_loops import replace_loops
 from .canonical.simplify import simplify
+from .canonical.sink_views import sink_views
 from .canonical.update_caches import update_caches
 from .canonical.widen import widen
 from .fusion.fold_shuffles import fold_shuffles
@@ -38,15 +36,13 @@ from .limit_memory import limit_memory
 # its row in docs/how-it-works.md.
 PASSES = (
     widen,
-    channels_last,
+    sink_views,
     constant_shapes,
     simplify,
-    channel_views,
     replace_loops,
     lift_attention,
     update_caches,
     flatten_products,
-    join_one_dimension,
     convolve_before_resizing,
     lift_volumes,
     lift_convolutions,

@@ -20,7 +20,6 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Node, Ref, Writer, is_float32, window
-from ....graph.elementwise_ops import UNARY
 from ....ops.records import ConvVolume
 from ...context import Context
 from ...patterns.conv import conv_transpose
@@ -31,7 +30,7 @@ _POOLS = {"MaxPool3D": "MaxPool", "AvgPool3D": "AvgPool"}
 
 def lift_volumes(body: Body, context: Context) -> None:
     """Plans 3-D convolutions on slices of volumes, and keeps what stands between them there."""
-    views = _Volumes(body)
+    views = Views(body, _is_kind)
     for node in body.view.topological():
         if node.name not in body.view:
             continue
@@ -43,9 +42,7 @@ def lift_volumes(body: Body, context: Context) -> None:
             continue
         elif node.op in _POOLS:
             _pool(node, views)
-        elif node.op == "Mean":
-            _mean(node, views)
-        elif _volume(node.ref, body):
+        else:
             views.sink(node)
 
 
@@ -56,59 +53,29 @@ def _volume(ref: Ref, body: Body):
     return shape if known and all(isinstance(size, int) for size in shape[1:]) else None
 
 
-class _Volumes(Views):
-    """[N, D, H, W, C] of slices [N * D, H, W, C] of float32."""
-
-    below = "slices"
-    axes = (None, None, 1, 2, 3)
-    unary = UNARY | {"BiasAdd", "Identity"}
-
-    def viewed(self, ref: Ref) -> Ref | None:
-        node, volume = self.body.view.producer(ref), _volume(ref, self.body)
-        if node.op != "Reshape" or ref.port or volume is None or node.payload is not None:
-            return None
-        if not is_float32(self.body.view, ref):
-            return None
-        shape = self.body.shapes.shape(node.inputs[0])
-        return node.inputs[0] if shape and len(shape) == 4 and shape[1:] == volume[2:] else None
-
-    def operands(self, node: Node) -> list[Ref] | None:
-        """Of volumes of the result's size; where one batch is repeated for another, none."""
-        whole = self.body.shapes.shape(node.ref)[1:]
-        shapes = [self.body.shapes.shape(ref) for ref in node.inputs if self.viewed(ref)]
-        alike = len(set(shapes)) == 1 and shapes[0][1:] == whole
-        return super().operands(node) if alike else None
-
-    def spread(self, node: Node, ref: Ref) -> Ref | None:
-        """A constant of a value a channel, or one for all, as it lies against slices."""
-        if not self.body.constants.is_constant(ref):
-            return None
-        shape = np.shape(self.body.constants.value(ref))
-        if len(shape) < 2:
-            return ref
-        if len(shape) > 5 or any(size != 1 for size in shape[:-1]):
-            return None
-        return self.body.writer(node.name).reshape("slices/constant", ref, shape[-1:])
-
-    def put_view(self, node: Node, x: Ref) -> None:
-        batch = next(_volume(ref, self.body)[0] for ref in node.inputs if self.viewed(ref))
-        depth, *image = _volume(node.ref, self.body)[1:]
-        self.body.shapes.put(x, (batch * depth, *image))
-        self.put(node, x, (batch, depth, *image))
-
-    def put(self, node: Node, x: Ref, volume) -> None:
-        """Puts slices, as volumes of this shape, in the place of the node."""
-        self.body.writer(node.name).put("Reshape", x, [-1, *volume[1:]])
-        self.body.shapes.put(node.ref, volume)
-
-    def slices(self, ref: Ref) -> Ref:
-        """The slices of volumes."""
-        batch, depth, *image = _volume(ref, self.body)
-        write, shape = self.body.writer(ref.node), (batch * depth, *image)
-        return self.viewed(ref) or write.add("slices", "Reshape", ref, [-1, *image], shape=shape)
+def _is_kind(node: Node, body: Body) -> bool:
+    """Whether it makes [N, D, H, W, C] of slices [N * D, H, W, C] of float32."""
+    volume, shape = _volume(node.ref, body), body.shapes.shape(node.inputs[0])
+    slices = volume and shape and len(shape) == 4 and shape[1:] == volume[2:]
+    return node.op == "Reshape" and bool(slices) and is_float32(body.view, node.ref)
 
 
-def _convolution(node: Node, views: _Volumes, context: Context) -> None:
+def _put(node: Node, x: Ref, volume, body: Body) -> None:
+    """Puts slices, as volumes of this shape, in the place of the node."""
+    body.writer(node.name).put("Reshape", x, [-1, *volume[1:]])
+    body.shapes.put(node.ref, volume)
+
+
+def _slices(ref: Ref, views: Views) -> Ref:
+    """The slices of volumes."""
+    batch, depth, *image = _volume(ref, views.body)
+    if view := views.view(ref):
+        return view.x
+    shape = (batch * depth, *image)
+    return views.body.writer(ref.node).add("slices", "Reshape", ref, [-1, *image], shape=shape)
+
+
+def _convolution(node: Node, views: Views, context: Context) -> None:
     body = views.body
     reason = context.reason_to_leave(body, node) or _obstacle(node, node.inputs[0], 3, body)
     if reason:
@@ -131,9 +98,9 @@ def _convolution(node: Node, views: _Volumes, context: Context) -> None:
         sizes=(volume[0] * out[0], *out[1:], weights.shape[4]),
         algorithm=context.options.algorithm,
     )
-    inputs = {"src": views.slices(node.inputs[0])}
+    inputs = {"src": _slices(node.inputs[0], views)}
     done = body.writer(node.name).plan("slices", payload, inputs)
-    views.put(node, done, (volume[0], *out, weights.shape[4]))
+    _put(node, done, (volume[0], *out, weights.shape[4]), body)
 
 
 def _obstacle(node: Node, src: Ref, axis: int, body: Body) -> str | None:
@@ -157,7 +124,7 @@ def _obstacle(node: Node, src: Ref, axis: int, body: Body) -> str | None:
     return None
 
 
-def _transposed(node: Node, views: _Volumes, context: Context) -> None:
+def _transposed(node: Node, views: Views, context: Context) -> None:
     body, (_, filters, src) = views.body, node.inputs
     reason = context.reason_to_leave(body, node) or _obstacle(node, src, 4, body)
     if not reason and max(node.attr["strides"].list.i) > conv_transpose.MOST_STRIDE:
@@ -188,7 +155,7 @@ def _transposed(node: Node, views: _Volumes, context: Context) -> None:
             joined = write.cut("inside", joined, 1, 0, dst[1])
         shape = (volume[0] * dst[1], *dst[2:])
         slices = write.add("slices", "Reshape", joined, [-1, *dst[2:]], shape=shape)
-    views.put(node, slices, dst)
+    _put(node, slices, dst, body)
 
 
 def _cut(node: Node, src, dst, body: Body) -> int | None:
@@ -202,7 +169,7 @@ def _cut(node: Node, src, dst, body: Body) -> int | None:
     return total // 2 if padding == "SAME" else 0
 
 
-def _plane(node: Node, q: int, taps, begins, count: int, views: _Volumes) -> Ref:
+def _plane(node: Node, q: int, taps, begins, count: int, views: Views) -> Ref:
     """The slices that lie `q` behind a stride: a transposed convolution of planes.
 
     Args:
@@ -213,7 +180,7 @@ def _plane(node: Node, q: int, taps, begins, count: int, views: _Volumes) -> Ref
     write, kernel = views.body.writer(f"{node.name}/slice_{q}"), views.body.shapes.shape(filters)
     slices, kernels = [], []
     for tap, begin in zip(taps, begins, strict=True):
-        slices.append(views.slices(_shifted(write, f"{tap}", src, begin, count, views.body)))
+        slices.append(_slices(_shifted(write, f"{tap}", src, begin, count, views.body), views))
         own = write.cut(f"{tap}/filter", filters, 0, tap, 1)
         kernels.append(write.reshape(f"{tap}/filter", own, kernel[1:]))
     return write.add(
@@ -247,11 +214,12 @@ def _shifted(write: Writer, what: str, src: Ref, begin: int, count: int, body: B
     return write.add(f"{what}/padded", "Pad", src, pads, shape=(batch, count, *rest))
 
 
-def _pool(node: Node, views: _Volumes) -> None:
+def _pool(node: Node, views: Views) -> None:
     body, write = views.body, views.body.writer(node.name)
-    src, volume = views.viewed(node.inputs[0]), _volume(node.inputs[0], body)
-    if src is None or node.attr["data_format"].s not in (b"NDHWC", b""):
+    view, volume = views.view(node.inputs[0]), _volume(node.inputs[0], body)
+    if view is None or node.attr["data_format"].s not in (b"NDHWC", b""):
         return
+    src = view.x
     ksize, strides = node.attr["ksize"].list.i[1:4], node.attr["strides"].list.i[1:4]
     padding = node.attr["padding"].s.decode()
     d, h, w = (
@@ -273,18 +241,4 @@ def _pool(node: Node, views: _Volumes) -> None:
         src = pooled("depth", src, [ksize[0], 1], [strides[0], 1], shape)
         shape = (batch * d, h, w, channels)
         src = write.add("slices", "Reshape", src, [-1, *shape[1:]], shape=shape)
-    views.put(node, src, (batch, d, h, w, channels))
-
-
-def _mean(node: Node, views: _Volumes) -> None:
-    """Over a volume: over each slice, then over the slices of a volume."""
-    body, write = views.body, views.body.writer(node.name)
-    src, volume = views.viewed(node.inputs[0]), _volume(node.inputs[0], body)
-    axes = body.shapes.numbers(node.inputs[1])
-    if src is None or axes is None or node.attr["keep_dims"].b:
-        return
-    if sorted(axis % 5 for axis in axes) != [1, 2, 3]:
-        return
-    batch, depth, *_, channels = volume
-    plane = write.add("plane", "Mean", src, [1, 2], shape=(batch * depth, channels))
-    write.put("Mean", write.reshape("slices", plane, (batch, depth, channels)), [1])
+    _put(node, src, (batch, d, h, w, channels), body)

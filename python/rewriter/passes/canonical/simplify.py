@@ -6,7 +6,6 @@ It does not look into the functions of regions, and patterns know fewer spelling
     transpose(x, [0, 1, ..]) = x,    reshape(x, shape(x)) = x
     x[:n, ...] = x of n,    x * s = x * [s, s, ..],  s [N, 1, 1, 1], x [N, H, W, C]
     reshape(reshape(x) + a + b) = x + reshape(a + b), as attention by rows and columns adds biases
-    f(reshape(x)) = reshape(f(x)),  x a convolution, which computes f while it has x in registers
     x padded by nothing = x,    [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
 
 The last one merges patches in Swin: four slices with steps take six times as long as a transpose.
@@ -15,7 +14,6 @@ The last one merges patches in Swin: four slices with steps take six times as lo
 import numpy as np
 
 from ....graph import Body, Node, is_float32, open_sizes
-from ....graph.elementwise_ops import UNARY
 from ....tensorflow_private import dtypes
 from ...context import Context
 
@@ -103,20 +101,6 @@ def _pad(node: Node, body: Body) -> None:
         _bypass(node, body)
 
 
-def _activate(node: Node, body: Body) -> None:
-    """Heads of detectors give each box a row before their activation."""
-    view = body.view
-    rows = view.producer(node.inputs[0])
-    if rows.op != "Reshape" or view.only_reader(rows.ref)[0] is None:
-        return
-    made = view.producer(rows.inputs[0])
-    if made.op in ("Add", "AddV2", "BiasAdd"):
-        made = view.producer(made.inputs[0])
-    if made.op in ("Conv2D", "DepthwiseConv2dNative"):
-        done = Node(f"{node.name}/picture", node.op, [rows.inputs[0]], proto=node.proto)
-        body.writer(node.name).put("Reshape", view.add(done).ref, rows.inputs[1])
-
-
 def _merge(node: Node, body: Body) -> None:
     """Writes the four phases of pictures, side by side in channels, as a transpose."""
     *refs, axis = node.inputs
@@ -182,6 +166,5 @@ _RULES = {
     "Reshape": _reshape,
     "StridedSlice": _slice,
     "Transpose": _transpose,
-    **dict.fromkeys(UNARY, _activate),
     **dict.fromkeys(("Add", "AddV2", "Mul", "RealDiv", "Sub"), _spread),
 }

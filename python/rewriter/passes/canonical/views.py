@@ -2,105 +2,238 @@
 
 What treats all elements, or all channels, alike is done on x, and the view is made of the result,
 
-    f(view(x)) = view(f(x)),
+    f(view(x)) = view(f(x)),    view'(view(x)) = x,
 
-so that views sink until they meet what wants x itself, or the end of the graph.
+so that views sink until they meet what wants x itself, or the end of the graph. What counts along
+their axes says how (graph/indices.py): operands are laid beside x, and a reduction of whole axes
+of x is done there, that of parts of an axis behind it, of the few numbers that are left.
 """
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from ....graph import Body, Node, Ref, dtype
+from ....graph import (
+    VIEWS,
+    Axis,
+    Body,
+    Index,
+    Node,
+    Ref,
+    attribute_types,
+    dtype,
+    leaves,
+    open_sizes,
+    size_of,
+    view_axes,
+    views_beside,
+    write_views,
+)
 from ....graph.elementwise_ops import BINARY, UNARY
 
+_IDENTITIES = frozenset({"Identity", "StopGradient"})
+_WIDENING = frozenset({"ConcatV2", "Pad"})
 _REDUCTIONS = frozenset({"Max", "Mean", "Min", "Sum"})
 
 
-class Views:
-    """One kind of view in a body.
+class View(NamedTuple):
+    """The node that makes a view of x; what counts along the axes of x and along its own."""
 
-    Attributes:
-        below: what the names of nodes end with that work on x.
-        axes: of each axis of a view the one of x, where there is one.
-        unary: the ops that are done on x, with all their other inputs as they are.
+    node: Node
+    x: Ref
+    source: list[Axis]
+    axes: list[Axis]
+
+    def axis(self, number: int) -> int | None:
+        """Which axis of x its axis of that number is."""
+        axis = self.axes[number]
+        alike = (axis == own or leaves(axis) == leaves(own) != [] for own in self.source)
+        return next((at for at, same in enumerate(alike) if same), None)
+
+
+class Views:
+    """The views of one kind, or of several, in a body.
+
+    Args:
+        is_kind: whether a node makes one.
+        takes: whether an operand that is no view and no constant may be laid beside x.
     """
 
-    below: ClassVar[str]
-    axes: ClassVar[tuple[int | None, ...]]
-    unary: ClassVar[frozenset[str]] = UNARY
+    def __init__(
+        self,
+        body: Body,
+        is_kind: Callable[[Node, Body], bool],
+        takes: Callable[[Ref, Body], bool] = lambda ref, body: False,
+    ):
+        self.body, self._is_kind, self._takes = body, is_kind, takes
 
-    def __init__(self, body: Body):
-        self.body = body
-
-    def viewed(self, ref: Ref) -> Ref | None:
-        """The x of which `ref` is a view."""
-        raise NotImplementedError
-
-    def spread(self, node: Node, ref: Ref) -> Ref | None:
-        """What does to x as the other operand of `node` what `ref`, no view, does to the view."""
-        raise NotImplementedError
-
-    def put_view(self, node: Node, x: Ref) -> None:
-        """Puts the view of x in the place of the node."""
-        raise NotImplementedError
+    def view(self, ref: Ref) -> View | None:
+        """The view that a tensor is."""
+        node, body = self.body.view.producer(ref), self.body
+        if node.op not in VIEWS or node.payload is not None or not self._is_kind(node, body):
+            return None
+        shape = body.shapes.shape(node.inputs[0]) or (None,) * body.shapes.rank(ref)
+        source = [(Index(size),) for size in shape]
+        axes = view_axes(node, source, body)
+        return axes and View(node, node.inputs[0], source, axes)
 
     def sink(self, node: Node) -> None:
         """Does the node's work on x, if it can be done there."""
-        if node.op in _REDUCTIONS:
-            self._reduce(node)
-        elif inputs := self._inputs(node):
-            self.work_below(node, inputs)
+        views = list(filter(None, map(self.view, node.inputs)))
+        if not views:
+            return
+        # Of operands that are broadcast to one, that one.
+        view = max(views, key=lambda view: sum(map(bool, map(leaves, view.axes))))
+        if node.op in VIEWS - _IDENTITIES:
+            self._cancel(node, view)
+        elif node.op in _REDUCTIONS:
+            self._reduce(node, view)
+        elif inputs := self._inputs(node, view):
+            self._work_below(node, view, inputs)
 
-    def work_below(self, node: Node, inputs: list[Ref], proto=None) -> None:
+    def _work_below(self, node: Node, view: View, inputs: list[Ref]) -> None:
         """Does the node's work on these tensors, and puts the view of the result in its place."""
-        name = f"{node.name}/{self.below}"
-        done = self.body.view.add(Node(name, node.op, inputs, node.controls, proto or node.proto))
-        self.put_view(node, done.ref)
+        body, write, (_, *settings) = self.body, self.body.writer(node.name), view.node.inputs
+        before, after = (body.shapes.shape(ref) for ref in (view.node.ref, node.ref))
+        done = body.view.add(Node(f"{node.name}/x", node.op, inputs, node.controls, node.proto))
+        body.shapes.shape(done.ref)  # while its op can be asked for it
+        if view.node.op == "Reshape":
+            if node.op in _WIDENING:
+                before, settings = after, [open_sizes(after)]
+            write.put("Reshape", done.ref, *settings)
+            body.shapes.put(node.ref, before)
+        else:
+            kinds = {"squeeze_dims"} & attribute_types(view.node.op).keys()
+            write.put(
+                view.node.op, done.ref, *settings, **{key: view.node.attr[key] for key in kinds}
+            )
 
-    def operands(self, node: Node) -> list[Ref] | None:
-        """The operands of a binary op on x, where it can be done there."""
-        found = [self.viewed(ref) or self.spread(node, ref) for ref in node.inputs]
-        return found if any(map(self.viewed, node.inputs)) and all(found) else None
+    def _cancel(self, node: Node, view: View) -> None:
+        axes = view_axes(node, view.axes, self.body)
+        if axes is not None and list(map(leaves, axes)) == list(map(leaves, view.source)):
+            sources = [ref.node for ref in node.inputs]
+            self.body.view.replace_uses(node.ref, view.x)
+            self.body.view.remove_dead([node.name, *sources])
 
-    def _inputs(self, node: Node) -> list[Ref] | None:
-        if node.op in self.unary:
-            x = self.viewed(node.inputs[0])
-            return x and [x, *node.inputs[1:]]
+    def _inputs(self, node: Node, view: View) -> list[Ref] | None:
+        """What the node reads where it works on x."""
+        first, *others = node.inputs
+        before, after = (self.body.shapes.shape(ref) for ref in (view.node.ref, node.ref))
+        if view.node.op == "Reshape" and node.op in _WIDENING:
+            if after is None or open_sizes(after).count(-1) > 1:
+                return None
         if node.op in BINARY:
-            return self.operands(node)
-        if node.op == "ConcatV2":
-            *values, axis = node.inputs
-            found, number = [self.viewed(ref) for ref in values], self.body.shapes.number(axis)
-            at = None if number is None else self.axes[number % len(self.axes)]
-            return [*found, self._like(node, "axis", at)] if all(found) and at is not None else None
-        if node.op == "Pad":
-            x, pads = self.viewed(node.inputs[0]), self.body.shapes.value(node.inputs[1])
-            if x and pads is not None and None not in self.axes:
-                own = np.zeros((self.body.shapes.rank(x), 2), object)
-                own[list(self.axes)] = pads
-                if all(isinstance(size, int) for size in own.flat):
-                    return [x, self._like(node, "paddings", own)]
+            keeps = view.node.op != "Reshape" or after is not None and before[1:] == after[1:]
+            return self._beside(node, view, node.inputs) if keeps else None
+        if node.op == "ConcatV2" and all(map(self.view, node.inputs[:-1])):
+            number = self.body.shapes.number(node.inputs[-1])
+            at = None if number is None else view.axis(number % len(view.axes))
+            values = None if at is None else self._beside(node, view, node.inputs[:-1])
+            return values and [*values, self._like(node, at)]
+        if first != view.node.ref:
+            return None
+        if node.op in UNARY | _IDENTITIES:
+            return [view.x, *others]
+        if node.op == "BiasAdd" and not node.attr["data_format"].s.startswith(b"NC"):
+            is_last = view.axis(len(view.axes) - 1) == len(view.source) - 1
+            return [view.x, *others] if is_last else None
+        if node.op == "Pad" and (pads := self.body.shapes.value(others[0])) is not None:
+            places = {
+                view.axis(number): list(pair) for number, pair in enumerate(pads) if any(pair)
+            }
+            known = all(isinstance(size, int) for pair in places.values() for size in pair)
+            pads = [places.get(at, [0, 0]) for at in range(len(view.source))]
+            return [view.x, self._like(node, pads)] if known and None not in places else None
         return None
 
-    def _reduce(self, node: Node) -> None:
-        """What a reduction leaves of x has to have the order that it has in the view."""
-        x, numbers = self.viewed(node.inputs[0]), self.body.shapes.numbers(node.inputs[1])
-        if x is None or numbers is None:
-            return
-        gone = {number % len(self.axes) for number in numbers}
-        kept = [axis for place, axis in enumerate(self.axes) if place not in gone]
-        if node.attr["keep_dims"].b:
-            over = [self.axes[place] for place in gone]
-            if None not in over:
-                self.work_below(node, [x, self._like(node, "axes", sorted(over))])
-        elif kept == sorted(kept):
-            over = [axis for axis in range(self.body.shapes.rank(x)) if axis not in kept]
-            sources = [ref.node for ref in node.inputs]
-            self.body.view.set_inputs(node, [x, self._like(node, "axes", over)])
-            self.body.view.remove_dead(sources)
+    def _beside(self, node: Node, view: View, refs: list[Ref]) -> list[Ref] | None:
+        """Operands that lie beside the view, as they lie beside x; None where one cannot."""
+        found, write = [], self.body.writer(node.name)
+        is_constant = self.body.constants.is_constant
+        for ref in refs:
+            if other := self.view(ref):
+                found.append((other.x, None, [] if self._are_alike(view, other) else None))
+            elif is_constant(ref) or self._takes(ref, self.body):
+                shape = self.body.shapes.shape(ref)
+                found.append((ref, *self._laid(view, shape, is_constant(ref))))
+            else:
+                return None
+        if any(views is None for _, _, views in found):
+            return None
+        for n, (ref, ones, views) in enumerate(found):
+            if ones is not None:
+                ref = write.add(f"x/{n}/repeated", "Mul", ref, ones)
+            found[n] = write_views(views, f"x/{n}", ref, write)
+        return found
 
-    def _like(self, node: Node, what: str, values) -> Ref:
+    def _are_alike(self, view: View, other: View) -> bool:
+        """Whether another view is made alike, of an x that is broadcast to that of the first."""
+        axes = view_axes(other.node, view.source, self.body)
+        shapes = [self.body.shapes.shape(one.node.ref) for one in (view, other)]
+        for number, (axis, own) in enumerate(zip(axes or (), view.axes, strict=bool(axes))):
+            if view.axis(number) is None and shapes[0][number] != shapes[1][number]:
+                return False
+            if leaves(axis) != leaves(own) and (leaves(axis) or view.axis(number) is None):
+                return False
+        return axes is not None
+
+    def _laid(self, view: View, shape: tuple | None, is_constant: bool) -> tuple:
+        """What an operand of that shape is multiplied by, if anything, and its views, beside x.
+
+        What has a part of what counts along an axis of x is repeated along the other parts, by
+        ones; numbers of samples are those of all channels, too.
+        """
+        if shape is None or len(shape) > len(view.axes):
+            return None, None
+        missing, axes = len(view.axes) - len(shape), list(map(leaves, view.axes))
+        pairs = list(zip(axes, (1,) * missing + shape, strict=True))
+        if any(size != 1 and not axis for axis, size in pairs):
+            return None, None  # it makes the result larger than x
+        counted, ones = {leaf for axis, size in pairs if size != 1 for leaf in axis}, None
+        whole = list(map(leaves, view.source))
+        parts = {leaf for axis in whole if counted & {*axis} for leaf in axis}
+        parts |= {*whole[-1]} if counted and not is_constant else set()
+        if parts - counted:
+            ones = [size_of(x.size for x in axis) if {*axis} & parts else 1 for axis in axes]
+            ones = [1 if size != 1 else n for n, (_, size) in zip(ones, pairs, strict=True)]
+            if not all(isinstance(size, int) for size in ones):
+                return None, None
+            sizes = [size if n == 1 else n for n, (_, size) in zip(ones, pairs, strict=True)]
+            missing, pairs, ones = 0, list(zip(axes, sizes, strict=True)), np.ones(ones)
+        own = [[] if size == 1 else axis for axis, size in pairs[missing:]]
+        return ones, views_beside(own, [size for _, size in pairs[missing:]], whole)
+
+    def _reduce(self, node: Node, view: View) -> None:
+        """What a reduction leaves of x has to have the order that it has in the view."""
+        body, write, numbers = self.body, self.body.writer(node.name), self.body.shapes.numbers
+        if (numbers := numbers(node.inputs[1])) is None or node.inputs[0] != view.node.ref:
+            return
+        gone, keeps = {number % len(view.axes) for number in numbers}, node.attr["keep_dims"].b
+        inside = {leaf for number in gone for leaf in leaves(view.axes[number])}
+        over = [at for at, own in enumerate(map(leaves, view.source)) if own and {*own} <= inside]
+        kept = [view.axis(number) for number in range(len(view.axes)) if number not in gone]
+        if view.node.op == "Reshape":  # over rows and columns, as ops of ours do, and then the rest
+            over = [at for at in over if at < len(view.source) - 1]
+            inside = {leaf for at in over for leaf in leaves(view.source[at])}
+            shape = zip(map(leaves, view.axes), body.shapes.shape(view.node.ref), strict=True)
+            left = [1 if own and {*own} <= inside else size for own, size in shape]
+            inputs = over and [
+                write.reshape("x", write.add("x", node.op, view.x, over, keep_dims=True), left),
+                node.inputs[1],
+            ]
+        elif keeps:
+            return self._work_below(node, view, [view.x, self._like(node, over)]) if over else None
+        else:
+            over = [at for at in range(len(view.source)) if at not in kept]
+            inputs = kept == sorted(kept) and [view.x, self._like(node, over)]
+        if inputs:
+            sources = [ref.node for ref in node.inputs]
+            body.view.set_inputs(node, inputs)
+            body.view.remove_dead(sources)
+        return None
+
+    def _like(self, node: Node, values) -> Ref:
         """Numbers of the type of the node's last input, which they replace."""
         kind = dtype(self.body.view, node.inputs[-1])
-        return self.body.writer(node.name).constant(f"{self.below}/{what}", values, kind)
+        return self.body.writer(node.name).constant("x/numbers", values, kind)

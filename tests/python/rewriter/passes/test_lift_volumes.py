@@ -112,6 +112,18 @@ def test_a_broadcast_over_the_depth_stays_right(rewrite, weights):
     assert result.blockdnn["ConvVolume"]
 
 
+def test_a_bias_of_the_depth_is_none_of_the_height(rewrite, weights, image):
+    filters, bias = weights(3, 3, 3, 16, 16), weights(5)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv3d(x, filters, [1] * 5, "SAME"))
+        return tf.nn.bias_add(y, bias, data_format="NCHW")
+
+    result = rewrite(function, [2, 5, 5, 6, 16])
+    result.assert_same(image(2, 5, 5, 6, 16))
+    assert result.blockdnn["ConvVolume"] == 1
+
+
 @pytest.mark.parametrize("axes", [(1,), (2, 3), (3, 4), (1, 2, 3), (1, 2, 3, 4)], ids=str)
 def test_maxima_that_keep_dimensions(axes, rewrite, weights):
     """Those of a plane are maxima of slices; the depth of a volume is no axis of its slices."""
