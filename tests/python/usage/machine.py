@@ -402,8 +402,11 @@ class Usage(RuleBasedStateMachine):
         assert set(loaded.signatures) | {"serve"} == set(oracle.signatures) | {"serve"}
         saves = loaded.save if load == "bd.load" else save_again(loaded), save_again(oracle)
         entries = loaded.signatures[name], oracle.signatures[name]
-        if not subject.is_result and endpoints_of(oracle):  # A result has its signature alone.
-            name, function = max(endpoints_of(oracle).items())
+        endpoints = {} if subject.is_result else endpoints_of(oracle)
+        if "signature" in subject.calls:  # It may come from a result, which saves that alone.
+            endpoints = {k: f for k, f in endpoints.items() if hasattr(subject.target, k)}
+        if endpoints:
+            name, function = max(endpoints.items())
             entries = getattr(loaded, name), function
             concrete = getattr(function, "concrete_functions", [function])[0]
             calls = {"signature": functools.partial(arguments_of, concrete)}
