@@ -28,6 +28,7 @@ _SUMS = _MATMULS.union(_SUMMED, "AvgPool AvgPool3D Einsum Mean Prod Softmax Sum"
 def account(body: Body, context: Context) -> None:
     """Lists ops of ours, and reorders with their causes; counts multiply-adds on either side."""
     report, left = context.report, Counter()
+    body.view.prune()  # What nobody reads is not written, and so not counted.
     for node in body.view.topological():
         payload, shape = node.payload, body.shapes.shape(node.ref)
         known = shape and tuple(size if isinstance(size, int) else None for size in shape)
