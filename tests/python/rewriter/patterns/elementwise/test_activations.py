@@ -194,3 +194,17 @@ def test_a_map_that_float32_does_not_have_is_none(rewrite):
 @converts([None, 24], {})
 def test_few_ops_of_tensorflow_stay(x):
     return tf.math.bessel_i0e(x * tf.sigmoid(x))
+
+
+@pytest.mark.parametrize("bound, limit", [(tf.minimum, -np.inf), (tf.maximum, np.inf)])
+def test_a_bound_on_one_side_keeps_infinities(rewrite, weights, bound, limit):
+    """The other side has no bound, and none of the largest finite number."""
+    function = _after_convolution(weights, lambda y: bound(y, 6.0))
+    options = Options(algorithm="direct")
+    result = rewrite(function, [1, 6, 6, 16], options=options, tolerance=None)
+    assert result.post_ops() == [f"binary({bound.__name__[:3]},scalar)"]
+    x = np.zeros((1, 6, 6, 16), np.float32)
+    x[0, 3, 3, 5] = np.inf
+    wanted, got = result.original(tf.constant(x)), result.concrete(tf.constant(x))
+    assert np.count_nonzero(wanted == limit) > 20
+    np.testing.assert_array_equal(got == limit, wanted == limit)
