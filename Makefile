@@ -97,6 +97,7 @@ docs: $(installed) ## writes the pages and pictures that are made from code and 
 	@$(python) docs/make_api.py
 	@$(python) docs/make_support.py
 	@$(python) docs/draw_overview.py
+	@$(python) docs/draw_convolution.py
 
 site: $(dev_required) ## builds the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --strict

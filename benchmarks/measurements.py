@@ -3,7 +3,7 @@
     python benchmarks/measurements.py                    # writes all three anew
     python benchmarks/measurements.py --check            # says what is out of date
 
-`networks.json` is what the chart and the README show; every file is what run_models.py wrote, and
+The chart and the README show the files in CHARTED; every file is what run_models.py wrote, and
 load-times.json what load_times.py wrote. By hand one may add "title" (instead of the CPU's name)
 and "notes" (sentences, which stand above the tables).
 """
@@ -15,16 +15,21 @@ import hashlib
 import json
 import pathlib
 import re
+import statistics
 import sys
 
-from measuring.results import OURS, best_peer, is_ours
-from models import ZOO
+import measurements_picture
+from measurements_picture import Bar, Group
+from measuring.results import OURS, best_peer, fastest, is_ours
+from models import CLASSES, ZOO
 from peers.networks import PEERS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "measurements"
 PAGE, PICTURE, README = FOLDER.with_suffix(".md"), FOLDER.with_suffix(".svg"), ROOT / "README.md"
-CHARTED, LOAD_TIMES = "networks.json", "load-times.json"
+# Of one machine, so that classes of networks can be compared.
+CHARTED, LOAD_TIMES = ("networks.json", "transformers.json"), "load-times.json"
+CHARTED_PEERS = ("onnxruntime", "openvino", "litert")
 TENSORFLOW = "tensorflow"
 SETTINGS = (TENSORFLOW, "tensorflow-plain")  # with oneDNN and without
 BEGIN, END = "<!-- made by benchmarks/measurements.py -->", "<!-- end of what it made -->"
@@ -32,22 +37,23 @@ _MIB = 1 << 20
 
 INTRODUCTION = """# Measurements
 
-Whole networks in float32 on made-up pictures, with random weights. [The method](method.md) says how
-they are measured. On your machine `make measure` writes the first of the JSON files in
-[docs/measurements](measurements), and from all of them this page and its chart.
+Whole networks in float32 on made-up pictures with random weights, measured as
+[the method](method.md) says. Each section is one machine and one build; its conditions stand above
+the tables. `make measure` measures your machine and writes this page.
 
 Times are **medians in milliseconds for each call, with the fastest run in parentheses**. A speed-up
-is **their median divided by ours**: 1.8x means that tf_blockdnn is 1.8 times as fast. Bold marks
-the fastest other library. TensorFlow was measured with oneDNN on and off; the heading says which of
-the two it does by default on the CPU.
+is **the peer's median divided by ours**: 1.8x means that tf_blockdnn is 1.8 times as fast. Bold
+marks the fastest peer. TensorFlow was measured with oneDNN on and off; headings say which of the
+two it does by default on the CPU.
 
-![Times of tf_blockdnn, the fastest other library and TensorFlow]({picture})
+{chart}
 """
+CHART = "![Times of tf_blockdnn, its peers and TensorFlow by class of networks]({picture})"
 
 
 def documents() -> dict[str, dict]:
     """File name -> what run_models.py wrote, the charted file first."""
-    names = sorted((path.name for path in FOLDER.glob("*.json")), key=lambda n: (n != CHARTED, n))
+    names = sorted((p.name for p in FOLDER.glob("*.json")), key=lambda n: (n != CHARTED[0], n))
     return {n: json.loads((FOLDER / n).read_text()) for n in names if n != LOAD_TIMES}
 
 
@@ -96,6 +102,58 @@ def charted(document: dict) -> list[dict]:
     return [r for r in results if r["threads"] == most]
 
 
+def by_class(found: dict[str, dict]) -> dict[str, list[tuple[dict, dict]]]:
+    """Class of networks -> (document, result) of each charted network of that class."""
+    rows = [(found[n], result) for n in CHARTED if n in found for result in charted(found[n])]
+    return {
+        name: [row for row in rows if ZOO[row[1]["model"]].class_name == name]
+        for name in CLASSES
+        if any(ZOO[row[1]["model"]].class_name == name for row in rows)
+    }
+
+
+def tensorflow_of(document: dict, result: dict) -> str | None:
+    """TensorFlow's default where it was timed, or else what was timed of it."""
+    default = default_of(document)
+    return default if _timed(result, default) else fastest(result, is_tensorflow)
+
+
+def group(name: str, rows: list[tuple[dict, dict]]) -> Group:
+    """The bars of a class: geometric means of time as a multiple of ours."""
+    networks = ", ".join(ZOO[result["model"]].title.partition(",")[0] for _, result in rows)
+    settings = {tensorflow_of(*row) for row in rows} - {None}
+    tensorflow = [speedup(r, tensorflow_of(d, r)) for d, r in rows if tensorflow_of(d, r)]
+    peers = [
+        (PEERS[peer].title, "peer", [speedup(r, peer) for _, r in rows if _timed(r, peer)])
+        for peer in CHARTED_PEERS
+    ]
+    peers.append((" and ".join(map(title, sorted(settings))), "tensorflow", tensorflow))
+    bars = [
+        Bar(
+            who if len(ratios) == len(rows) else f"{who} ({len(ratios)} of {len(rows)})",
+            statistics.geometric_mean(ratios),
+            kind,
+        )
+        for who, kind, ratios in peers
+        if ratios
+    ]
+    return Group(name, networks, [Bar("tf_blockdnn", 1.0, "ours"), *sorted(bars, key=_ratio)])
+
+
+def _ratio(bar: Bar) -> float:
+    return bar.ratio
+
+
+def chart(found: dict[str, dict]) -> str:
+    """The SVG."""
+    subject = heading(found[CHARTED[0]])
+    return measurements_picture.svg(
+        f"Time of a call as a multiple of tf_blockdnn's, {subject}: geometric means",
+        [group(name, rows) for name, rows in by_class(found).items()],
+        fingerprint(found),
+    )
+
+
 def _timed(result: dict, peer: str) -> bool:
     return "median_ms" in result["peers"].get(peer, {})
 
@@ -107,25 +165,63 @@ def heading(document: dict) -> str:
 
 
 def readme_part(found: dict[str, dict]) -> str:
-    """The chart, what it shows, and the memory of one network, between the README's marks."""
-    document = found[CHARTED]
+    """The chart, and what each class of networks wins and costs, between the README's marks."""
+    document = found[CHARTED[0]]
     results = charted(document)
-    (peers,) = [r["peers"] for r in results if r["model"] == "resnet50"]
-    ours, theirs = (round(peers[p]["peak_bytes"] / _MIB) for p in (OURS, default_of(document)))
+    rows = []
+    for name, each in by_class(found).items():
+        tensorflow = [speedup(r, tensorflow_of(d, r)) for d, r in each if tensorflow_of(d, r)]
+        peers = [speedup(r, best) for _, r in each if (best := best_peer_of(r))]
+        networks = group(name, each).networks
+        rows.append([f"{name}: {networks}", _span(tensorflow), _span(peers)])
+    dates = sorted({found[name]["date"][:10] for name in CHARTED if name in found})
     lines = [
         BEGIN,
         "",
-        f"![Times of tf_blockdnn, the fastest other library and TensorFlow](docs/{PICTURE.name})",
+        CHART.format(picture=f"docs/{PICTURE.name}"),
         "",
-        f"One image, {_threads(results[0]['threads'])}, {heading(document)}: medians of "
-        f"{document['runs']} runs, {document['date'][:10]}, TensorFlow "
-        f"{versions(document)['TensorFlow']}. A process with ResNet-50 takes {ours:,} MiB; with "
-        f"TensorFlow alone it takes {theirs:,}. [Measurements](docs/measurements.md) has all "
-        "networks and libraries, and [how they were measured](docs/method.md).",
+        "How many times faster:",
+        "",
+        markdown_table(["networks", "than TensorFlow", "than the fastest peer"], rows),
+        f"One image or text, {_threads(results[0]['threads'])}, {heading(document)}, "
+        f"{' and '.join(dates)}, TensorFlow {versions(document)['TensorFlow']}; medians. "
+        "[Measurements](docs/measurements.md) has every network, peer and way of calling; [the "
+        "method](docs/method.md) says how they were measured.",
+        "",
+        costs(found),
         "",
         END,
     ]
     return "\n".join(lines)
+
+
+def costs(found: dict[str, dict]) -> str:
+    """Memory, the time to the first result, and where the lead is small, in sentences."""
+    document = found[CHARTED[0]]
+    peers = {r["model"]: r["peers"] for r in charted(document)}
+    default, loaded = default_of(document), f"{OURS}-tf.saved_model.load"
+    memory = [round(peers["resnet50"][who]["peak_bytes"] / _MIB) for who in (OURS, default)]
+    start = [peers["resnet50"][who]["ready_seconds"] for who in (OURS, default)]
+    mobile = next(r for r in charted(document) if r["model"] == "mobilenetv2")
+    best = best_peer_of(mobile)
+    small = mobile["peers"][best]["median_ms"] / mobile["peers"][loaded]["median_ms"]
+    return (
+        f"What it costs: a process with ResNet-50 takes {memory[0]:,} MiB instead of {memory[1]:,} "
+        f"with TensorFlow alone, and {start[0]:.1f} s to its first result instead of "
+        f"{start[1]:.1f}. Where it gains least: MobileNetV2 called through "
+        f"`tf.saved_model.load` runs at "
+        f"{small:.2f} times the speed of {title(best)}."
+    )
+
+
+def best_peer_of(result: dict) -> str | None:
+    """The fastest library that is not TensorFlow."""
+    return fastest(result, lambda name: not is_ours(name) and not is_tensorflow(name))
+
+
+def _span(ratios: list[float]) -> str:
+    least, most = (f"{pick(ratios):.2f}" for pick in (min, max))
+    return f"{least}x" if least == most else f"{least}x to {most}x"
 
 
 def default_of(document: dict) -> str:
@@ -207,8 +303,8 @@ def ways_table(results: list[dict]) -> str:
         return ""
     header = ["called as", *(network(result["model"]) for result in results)]
     return (
-        "\nThe ways of calling an optimised model, and how many times as fast each is as the"
-        " fastest other library:\n\n" + markdown_table(header, rows)
+        "\nThe ways of calling an optimised model, and the speed-up of each over the fastest"
+        " peer:\n\n" + markdown_table(header, rows)
     )
 
 
@@ -318,14 +414,15 @@ def load_section(document: dict) -> str:
 
 def page(found: dict[str, dict], loads: dict | None) -> str:
     """docs/measurements.md."""
-    parts = [INTRODUCTION.format(picture=PICTURE.name), *map(section, found.values())]
+    shown = CHART.format(picture=PICTURE.name)
+    parts = [INTRODUCTION.format(chart=shown), *map(section, found.values())]
     return "\n".join([*parts, load_section(loads)] if loads else parts)
 
 
 def fingerprint(found: dict[str, dict]) -> str:
-    """Changes with the numbers that the chart shows, and with the way it is drawn."""
-    source = pathlib.Path(__file__).with_name("measurements_picture.py").read_text()
-    return hashlib.sha256((json.dumps(found[CHARTED]) + source).encode()).hexdigest()[:16]
+    """Changes with the numbers that the chart shows."""
+    shown = [[found[name]["results"], heading(found[name])] for name in CHARTED if name in found]
+    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
 
 
 def outdated() -> list[str]:
@@ -334,7 +431,7 @@ def outdated() -> list[str]:
     stale = []
     if not PAGE.exists() or PAGE.read_text() != page(found, load_times()):
         stale.append(f"{PAGE.name} is out of date")
-    if not PICTURE.exists() or fingerprint(found) not in PICTURE.read_text():
+    if not PICTURE.exists() or PICTURE.read_text() != chart(found):
         stale.append(f"{PICTURE.name} is out of date")
     if readme_part(found) not in README.read_text():
         stale.append(f"the chart's lines in {README.name} are out of date")
@@ -343,11 +440,9 @@ def outdated() -> list[str]:
 
 def write() -> None:
     """Writes the page, the chart and the README's part."""
-    from measurements_picture import draw
-
     found = documents()
     PAGE.write_text(page(found, load_times()))
-    draw(found[CHARTED], PICTURE, fingerprint(found))
+    PICTURE.write_text(chart(found))
     text = README.read_text()
     part = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
     if not part.search(text):

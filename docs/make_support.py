@@ -59,7 +59,7 @@ OF_ONE_OP = {
 INTERNAL = ("Grad", "BackwardWeights", "Region", "Threads", "Follow", "FoldBatchNorm")
 RANKS = range(1, 7)
 
-INTRODUCTION = """# Support matrix
+INTRODUCTION = """# Supported ops
 
 `make docs` writes this page from the registered ops, which it runs, and from the patterns of the
 rewriter.

@@ -45,7 +45,7 @@ class Options:
             original: call `optimize` again after training or loading others. A signature that is
             converted at its first call takes the weights of that moment, and a function in which
             nothing is converted stays the original's. "live" computes with the weights that the
-            original has at each call (docs/how-it-works.md, "Live weights"). It holds the original.
+            original has at each call (docs/models.md, "Weights"). It holds the original.
             Checking for changes takes some microseconds a call; the first call after a change folds
             and packs all weights again, which takes about as long as `optimize` without tracing
             (0.4 to 1 s for MobileNetV2).

@@ -53,6 +53,13 @@ class Network:
     words: int = 0
     everyday: bool = True
 
+    @property
+    def class_name(self) -> str:
+        """Which of CLASSES it belongs to."""
+        if self.builder == TRANSFORMERS:
+            return "Transformers"
+        return _CLASS_OF.get(self.title, "CNNs")
+
     def example(self, batch: int) -> dict[str, np.ndarray]:
         """{input name: float32 [batch, H, W, 3] or as `shape` and `words` say}, always the same."""
         random = np.random.default_rng(0)
@@ -87,6 +94,12 @@ def _transformer(title: str, name: str, *shape: int, words: int = 0) -> Network:
 
 
 TRANSFORMERS = "transformers"
+CLASSES = ("CNNs", "Mobile CNNs", "Recurrent networks", "Transformers")
+_CLASS_OF = {"CRNN": "Recurrent networks"} | dict.fromkeys(
+    "MobileNet MobileNetV2 MobileNetV3Large EfficientNetB0 EfficientNetV2B0 NASNetMobile "
+    "ShuffleNetV1 ShuffleNetV2 EdgeNeXt-S MobileViT-S".split(),
+    "Mobile CNNs",
+)
 ZOO = {
     "resnet50": _application("ResNet-50", "ResNet50"),
     "vgg16": _application("VGG-16", "VGG16"),

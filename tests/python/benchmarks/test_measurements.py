@@ -49,7 +49,7 @@ def test_everything_is_up_to_date(measurements):
 
 
 def test_a_changed_number_is_noticed(copies):
-    path = copies.FOLDER / copies.CHARTED
+    path = copies.FOLDER / copies.CHARTED[0]
     document = json.loads(path.read_text())
     for result in document["results"]:
         result["peers"]["tf_blockdnn"]["median_ms"] *= 2
@@ -96,21 +96,27 @@ def test_ways_of_calling_have_a_table_of_their_own(measurements):
     assert "| `numpy` | 12.0 (6.00), 1.50x |" in page
 
 
-def test_the_chart_names_both_settings_of_tensorflow(measurements):
-    import measurements_picture
-
-    result = a_result(tf_blockdnn=10, **{"tensorflow": 25, "tensorflow-plain": 30, "litert": 15})
-    result["peers"]["tf_blockdnn-load"] = {"median_ms": 9}  # another way to call us is no peer
-    labels = [bar[3] for bar in measurements_picture.bars(a_document(result), result)]
-    assert labels == [
-        "10.0 ms",
-        "LiteRT  15.0 ms, 1.5x",
-        "TensorFlow, oneDNN off  30.0 ms, 3.0x",
-        "TensorFlow, oneDNN on  25.0 ms, 2.5x",
+def test_the_chart_has_a_group_of_bars_for_each_class(measurements):
+    """Of geometric means; a library that lacks a network says so."""
+    first = a_result(tf_blockdnn=10, **{"tensorflow": 40, "tensorflow-plain": 20, "litert": 15})
+    second = a_result(tf_blockdnn=10, **{"tensorflow-plain": 80, "openvino": 5}) | {
+        "model": "vgg16"
+    }
+    first["peers"]["tf_blockdnn-load"] = {"median_ms": 9}  # another way to call us is no peer
+    small = a_result(tf_blockdnn=10, tensorflow=30) | {"model": "mobilenetv2"}
+    found = {"networks.json": a_document(first, second, small)}
+    cnns, mobile = (measurements.group(*row) for row in measurements.by_class(found).items())
+    assert (cnns.name, cnns.networks) == ("CNNs", "ResNet-50, VGG-16")
+    assert [(bar.name, round(bar.ratio, 3), bar.kind) for bar in cnns.bars] == [
+        ("tf_blockdnn", 1, "ours"),
+        ("OpenVINO (1 of 2)", 0.5, "peer"),
+        ("LiteRT (1 of 2)", 1.5, "peer"),
+        ("TensorFlow, oneDNN off", 4, "tensorflow"),
     ]
-    result["peers"]["tensorflow"]["median_ms"] = 40  # then the default is the better one
-    bars = measurements_picture.bars(a_document(result), result)
-    assert [kind for kind, *_ in bars] == ["ours", "other", "default"]
+    # Where the default was not measured, what was.
+    assert mobile.name == "Mobile CNNs" and mobile.bars[1].name == "TensorFlow, oneDNN on"
+    picture = measurements.chart(found)
+    assert "LiteRT (1 of 2)" in picture and "prefers-color-scheme: dark" in picture
 
 
 def test_times_of_loading_have_a_table(measurements):
