@@ -1,4 +1,4 @@
-"""Writes docs/api.md from the docstrings of all public names: `python docs/make_api.py [--check]`.
+"""Writes docs/api.md and api-ops.md from docstrings: `python docs/make_api.py [--check]`.
 
 A public name is one in the `__all__` of a module in MODULES. Its docstring begins with one line
 that says what it is for. Its section "Example:" is a session of the Python prompt, in which `bd`,
@@ -15,44 +15,126 @@ import re
 import sys
 import textwrap
 import types
+from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # The checkout first.
 
-PAGE = pathlib.Path(__file__).with_name("api.md")
+from tf_blockdnn.python.ops.arguments import ARGUMENTS, RAISES  # noqa: E402
+
+DOCS = pathlib.Path(__file__).parent
 WIDTH = 96
-# Module, how its names are written, and what the page says above them. The first that has an
-# object describes it.
+# Module -> how its names are written. The first that has an object describes it.
 MODULES = {
-    "tf_blockdnn": (
-        "bd",
-        "The package",
-        "`import tf_blockdnn as bd` loads the ops and offers these names.",
-    ),
-    "tf_blockdnn.ops": ("bd.ops", "Ops", "Each function makes one op, eagerly or in a graph."),
-    "tf_blockdnn.layers": (
-        "bd.layers",
-        "Layers",
-        "Keras layers on blocked tensors, which can be trained. A layer takes the arguments of\n"
-        "the one of Keras whose name it has, and has its weights; all but the recurrent ones take\n"
-        "`blocked_channels` and `blocked_output`, too, which say whether tensors are blocked\n"
-        "([Layers](layers.md)). `help(bd.layers.Conv2D)` has an example of each.",
-    ),
-    "tf_blockdnn.rewriter": (
-        "bd.rewriter",
-        "Results",
-        "What `bd.optimize` returns, and what it reports.",
-    ),
+    "tf_blockdnn": "bd",
+    "tf_blockdnn.ops": "bd.ops",
+    "tf_blockdnn.layers": "bd.layers",
+    "tf_blockdnn.rewriter": "bd.rewriter",
 }
 PRELUDE = "import keras\nimport numpy as np\nimport tensorflow as tf\nimport tf_blockdnn as bd\n"
-INTRODUCTION = """# API
 
-This page lists every public name with its signature, what it is for, its arguments, what it
-returns and raises, and an example. `make docs` writes it from the docstrings, which `help` shows,
-too. The examples start from
+
+class Category(NamedTuple):
+    """A section of a page: its title, what it begins with, and the names in it without `bd.`."""
+
+    title: str
+    line: str
+    names: str
+
+
+class Page(NamedTuple):
+    """A page: what it begins with, and its sections."""
+
+    introduction: str
+    categories: tuple[Category, ...]
+
+
+PAGES = {
+    "api.md": Page(
+        """# API
+
+Every public name: its signature, arguments, results, errors and an example. `make docs` writes
+this page from the docstrings, which `help` shows, too. [Ops](api-ops.md) have a page of their
+own. The examples start from
 
 ```python
 {prelude}```
-"""
+""",
+        (
+            Category(
+                "Optimise",
+                "From a model, a function or a file to a faster one.",
+                "optimize Options optimize_saved_model load",
+            ),
+            Category(
+                "Results",
+                "What `bd.optimize` returns, and what it reports.",
+                "rewriter.OptimizedModel rewriter.OptimizedFunction rewriter.Report "
+                "rewriter.Converted rewriter.VerificationError rewriter.optimize_concrete",
+            ),
+            Category(
+                "Layers",
+                "Keras layers on blocked tensors, which can be trained ([guide](layers.md)). A\n"
+                "layer has the arguments and weights of Keras's layer of its name; all but the\n"
+                "recurrent ones also take `blocked_channels` and `blocked_output`, which say\n"
+                "whether tensors are blocked. `help(bd.layers.Conv2D)` has an example of each.",
+                "layers.convert layers.Conversion",
+            ),
+            Category("The machine", "Versions, CPU and threads.", "info set_threads"),
+            Category(
+                "Descriptions",
+                "Chains of post-ops, layouts of tensors, and the memory that an op needs.",
+                "PostOps TensorDesc ops.memory_plan",
+            ),
+        ),
+    ),
+    "api-ops.md": Page(
+        """# API: ops
+
+Each function makes one op, eagerly or in a graph, on blocked or plain tensors
+([Memory formats](memory-formats.md)). `bd.optimize` makes these ops for you. `make docs` writes
+this page from the docstrings; the examples start from
+
+```python
+{prelude}```
+
+## Shared arguments
+
+These mean the same wherever an op takes them; entries do not repeat them.
+
+{shared}
+
+Every function raises `ValueError` where an argument is malformed or shapes do not fit each other
+while a graph is built, and `InvalidArgumentError` where they do not fit when it runs.
+""",
+        (
+            Category(
+                "Convolution",
+                "([How they compute](algorithms.md).)",
+                "ops.conv ops.conv_depthwise ops.conv_transpose ops.conv_volume",
+            ),
+            Category(
+                "Products",
+                "Dense layers, attention and recurrent layers.",
+                "ops.packed_matmul ops.inner_product ops.attention ops.rnn",
+            ),
+            Category(
+                "Element-wise work and normalisation",
+                "Ops that keep every shape.",
+                "ops.eltwise ops.layer_norm ops.softmax ops.squeeze_excite",
+            ),
+            Category(
+                "Height and width",
+                "Ops that change the plane.",
+                "ops.pool ops.global_pool ops.resize ops.pad",
+            ),
+            Category(
+                "Movement",
+                "Ops that keep values and place them elsewhere.",
+                "ops.reorder ops.concat ops.join ops.shuffle ops.update_slice",
+            ),
+        ),
+    ),
+}
 
 
 def public(module: types.ModuleType) -> list[str]:
@@ -151,11 +233,39 @@ def entry(thing, written: str) -> str:
     if rows:
         parts.append(_table("| | |", rows))
     for title in ("Args", "Returns", "Raises"):
-        if text := section(thing, title):
+        text = section(thing, title)
+        text = without_shared(text) if written.startswith("bd.ops.") else text
+        if text:
             parts.append(f"{title}:\n\n{_items(text)}\n")
     if example := section(thing, "Example"):
         parts.append(f"```pycon\n{example}\n```\n")
     return "\n".join(parts)
+
+
+def without_shared(text: str) -> str:
+    """A section without what the page of the ops says once of all of them."""
+    if text == textwrap.dedent(RAISES.partition("\n")[2]).strip():
+        return ""
+    lines = re.sub(r"\n +", " ", text).splitlines()
+    said = {f"{name}: {what}" for name, what in ARGUMENTS.items()}
+    return "\n".join(line for line in lines if line not in said)
+
+
+def shared_arguments() -> str:
+    """What the functions of bd.ops share, as a list."""
+    return _items("\n".join(f"{name}: {what}" for name, what in ARGUMENTS.items()))
+
+
+def linked(text: str) -> str:
+    """Names of pages in brackets, such as (docs/algorithms.md, "The same bits"), become links."""
+
+    def link(match: re.Match) -> str:
+        page, title = match.groups()
+        name = title or (DOCS / f"{page}.md").read_text().partition("\n")[0].lstrip("# ")
+        anchor = f"#{title.lower().replace(' ', '-')}" if title else ""
+        return f"([{name}]({page}.md{anchor}))"
+
+    return re.sub(r'\(docs/([\w-]+)\.md(?:,\s+"([^"]+)")?\)', link, text)
 
 
 def _table(head: str, rows: list[tuple[str, str]]) -> str:
@@ -203,30 +313,33 @@ def described() -> list[tuple[str, str, object]]:
             thing = getattr(module, name)
             if id(thing) not in seen:
                 seen.add(id(thing))
-                found.append((module_name, f"{MODULES[module_name][0]}.{name}", thing))
+                found.append((module_name, f"{MODULES[module_name]}.{name}", thing))
     return found
 
 
-def page() -> str:
-    """docs/api.md."""
-    names = described()
-    parts = [INTRODUCTION.format(prelude=PRELUDE)]
-    for module_name in modules():
-        _, title, line = MODULES[module_name]
-        own = [(written, thing) for owner, written, thing in names if owner == module_name]
-        layers = [(f"`{w}`", first_line(thing)) for w, thing in own if is_layer(thing)]
-        if not own:
-            continue
+def page(name: str) -> str:
+    """docs/api.md or docs/api-ops.md."""
+    introduction, categories = PAGES[name]
+    things = {written: thing for _, written, thing in described()}
+    parts = [introduction.format(prelude=PRELUDE, shared=shared_arguments())]
+    for title, line, names in categories:
         parts.append(f"## {title}\n\n{line}\n")
-        if layers:
-            parts.append(_table("| layer | what it is |", layers))
-        parts += [entry(thing, written) for written, thing in own if not is_layer(thing)]
-    return "\n".join(parts)
+        if title == "Layers":
+            rows = [(f"`{w}`", first_line(thing)) for w, thing in things.items() if is_layer(thing)]
+            parts.append(_table("| layer | what it is |", rows))
+        parts += [entry(things[f"bd.{name}"], f"bd.{name}") for name in names.split()]
+    return linked("\n".join(parts))
 
 
 def faults() -> list[str]:
     """A line for each public name that lacks a line, an example, or a section that applies."""
-    found = []
+    listed = [
+        f"bd.{n}" for page in PAGES.values() for c in page.categories for n in c.names.split()
+    ]
+    public_names = [written for _, written, thing in described() if not is_layer(thing)]
+    found = [
+        f"{name}: in no category, or in two" for name in public_names if listed.count(name) != 1
+    ]
     for _, written, thing in described():
         if not first_line(thing).endswith("."):
             found.append(f"{written}: its docstring does not begin with a sentence")
@@ -273,11 +386,12 @@ def _raises(cls: type) -> bool:
 
 
 def main() -> None:
-    """Writes the page, or says that it is out of date."""
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(page())
-    elif not PAGE.exists() or PAGE.read_text() != page():
-        sys.exit("docs/api.md is out of date: run `make docs`")
+    """Writes the pages, or says that one is out of date."""
+    for name in PAGES:
+        if "--check" not in sys.argv[1:]:
+            (DOCS / name).write_text(page(name))
+        elif not (DOCS / name).exists() or (DOCS / name).read_text() != page(name):
+            sys.exit(f"docs/{name} is out of date: run `make docs`")
     sys.exit("\n".join(faults()) or None)
 
 

@@ -26,11 +26,12 @@ class Options:
     those of `options`.
 
     Attributes:
-        algorithm: how every convolution is computed. "winograd" and "paired" hold where they apply,
-            "direct" also for recurrent layers and products.
+        algorithm: how every convolution is computed. "auto" takes the fastest. "direct" adds the
+            products of the definition, also in recurrent and Dense layers; "winograd" and "paired"
+            (FIP) apply where they can.
         memory: packed weights take at most 3 times the weights' own memory, or 9/8 of it. "low"
-            does without Winograd, so it is slower. "normal" also keeps, for calls on shapes that
-            have come before, the memory of one call's intermediate tensors.
+            does without Winograd, so it is slower. "normal" also keeps the memory of a call's
+            intermediate tensors for the next call on the same shapes.
         scratchpad_mode: temporary memory from TensorFlow, or from buffers kept with each op.
             "user" takes it from TensorFlow's allocator for each execution, or from what
             memory="normal" keeps.
@@ -39,34 +40,32 @@ class Options:
         tolerance: for "numbers": the largest difference, relative to the output. With
             precision="bf16" it is at least 0.1, with "int8" at least 0.25.
         exclude: names of nodes or layers, or regular expressions that match them, to leave alone.
-            These convolutions, matrix products and softmaxes stay with TensorFlow.
+            They stay with TensorFlow.
         only: names of nodes or layers, or regular expressions that match them, to convert alone.
-        weights: "snapshot" computes with the weights of this moment, whatever becomes of the
-            original: call `optimize` again after training or loading others. A signature that is
-            converted at its first call takes the weights of that moment, and a function in which
-            nothing is converted stays the original's. "live" computes with the weights that the
-            original has at each call (docs/models.md, "Weights"). It holds the original.
-            Checking for changes takes some microseconds a call; the first call after a change folds
-            and packs all weights again, which takes about as long as `optimize` without tracing
-            (0.4 to 1 s for MobileNetV2).
-        precision: narrower types for convolutions and what lies between them, or for weights alone.
-            "bf16" and "int8" make them read and write bfloat16 or bytes, and "bf16-weights" and
-            "int8-weights" only store the weights of convolutions and products so
-            (docs/low-precision.md). None is float32.
+        weights: "snapshot" computes with the weights of this moment, "live" with those that the
+            original has at each call. After training or loading others, a snapshot needs another
+            `optimize`. A signature that is converted at its first call takes the weights of that
+            moment; a function in which nothing is converted stays the original's. "live" holds the
+            original and checks for changes in some microseconds a call; the first call after a
+            change folds and packs all weights again (docs/models.md, "Weights").
+        precision: bf16 or int8 in the place of float32, for whole layers or for weights alone.
+            "bf16" and "int8" let convolutions and what lies between them read and write these
+            types; "bf16-weights" and "int8-weights" store the weights of convolutions, Dense and
+            recurrent layers so and compute in float32 (docs/low-precision.md). None is float32.
         max_loss: for a precision: the largest root mean square error of an output, relative to it.
-            0.05 is 26 dB. The layers that lose most stay float32 until it holds on calibration
-            data.
+            0.05 is 5 %, or 26 dB. The layers that lose most stay float32 until it holds on
+            calibration data.
         deterministic: results do not depend on the size of the batch, its other samples, or the
             number of threads. The faster algorithms are not used (docs/algorithms.md, "The same
             bits"). `report.notes` names the sums that TensorFlow still computes.
         autotune: measures each part that has reorders both ways, and keeps the faster. The whole
-            function stays as it was if that is faster still. Takes a few dozen calls for each part;
-            `report.notes` has the times.
+            function stays as it was if that is faster still. It takes a few dozen calls for each
+            part; `report.notes` has the times.
         measure: measures what `autotune` does, and each region, and only notes the times in
             `report.measured`.
-        strict: fails on an error of the rewriter itself. False leaves the pass that failed out, or
-            the function as it was where no pass is to blame, warns, and keeps the traceback in
-            `report.error`. None is True only where the environment has TF_BLOCKDNN_STRICT=1.
+        strict: fails on an error of the rewriter itself. False leaves out the pass that failed (or
+            returns the function as it was), warns, and keeps the traceback in `report.error`. None
+            is True only where the environment has TF_BLOCKDNN_STRICT=1.
 
     Raises:
         ValueError: an unknown choice, an expression that is none, or choices that exclude each

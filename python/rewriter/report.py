@@ -10,10 +10,10 @@ from .precision.lowering import Layer
 
 @dataclass(frozen=True)
 class Converted:
-    """One primitive in the rewritten graph.
+    """One of our ops in the rewritten graph.
 
     Attributes:
-        node: the graph node it stands for (the last one of a fused chain).
+        node: the graph node that it replaces (the last one of a fused chain).
         op: the kind, such as "BlockdnnConv".
         shape: its logical output shape, NHWC order; None where a size is dynamic.
         algorithm: what was asked for: "auto", "direct" ...; empty where there is no choice.
@@ -152,10 +152,10 @@ class Precision:
 
 @dataclass
 class Report:
-    """The account of one rewritten function.
+    """What was done to one function, and what was not.
 
     Attributes:
-        converted: the primitives, in execution order; reorders are listed apart.
+        converted: our ops in the order in which they run; reorders are listed apart.
         blocked: (node, op) of each op of ours that the function had before: in a model of
             `bd.layers`, or one that has been optimised already. They run in regions, too, and
             count neither as converted nor among the multiply-adds.
@@ -165,9 +165,9 @@ class Report:
         joined: (concatenation, how many of its values are written in place, "3 of 4") for those
             that do not copy all of them.
         folded: (node, op) of each shuffle, split or concatenation of channels that went into the
-            weights before and behind it, so that nothing is moved.
+            weights before and after it, so that nothing is moved.
         reorders: (tensor, "nhwc->nChw16c" or back) of each reorder that remains.
-        reorder_causes: for each of them, the op that makes or wants the plain tensor.
+        reorder_causes: for each of them, the op that makes or needs the plain tensor.
         reorder_bytes: what all of them read for one sample, in bytes; an unknown height or width
             counts as 64.
         regions: how many parts were converted; each runs as one op.

@@ -25,7 +25,9 @@ def promised(code: str) -> str:
 
 
 PAGES = [
-    page.name for page in sorted(DOCS.glob("*.md")) if page.name != "api.md" and python_blocks(page)
+    page.name
+    for page in sorted(DOCS.glob("*.md"))
+    if not page.name.startswith("api") and python_blocks(page)
 ]
 
 

@@ -16,7 +16,7 @@ from .convolution import Convolution
 @dataclass(frozen=True, kw_only=True)
 class Conv(WithSum, Convolution, title="convolution"):
     """An ordinary convolution; weights are HWIO, [kh, kw, in_channels / groups, channels]. Its sum
-    stands behind the bias.
+    stands after the bias.
 
     Attributes:
         src_blocks: with src_part = (0, channels in all), the blocks of 16 channels of the wider
@@ -114,15 +114,15 @@ def conv(
       weights: float32 filter, HWIO: [kh, kw, C / groups, out channels]; bfloat16 or float32
         with a bfloat16 src, int8 with a uint8 one.
       groups: divides C and the output channels.
-      pool: 2 or [2, 2] pixels: max pooling behind post_ops, in windows that touch each
+      pool: 2 or [2, 2] pixels: max pooling after post_ops, in windows that touch each
         other, with "VALID" padding, as Winograd stores it: the window is 3x3 or 5x5 at stride
         1, there is one group, tensors are nChw16c, and the chain is at most a channel added
-        and a clamp (relu, relu6, ...). The result has the bits of `pool` behind the
+        and a clamp (relu, relu6, ...). The result has the bits of `pool` after the
         convolution; everything else needs that op.
       channels: C; default weights_shape[2] * groups.
       algorithm: "direct" sums exactly the products of the definition; "winograd"
-        saves multiplications of some windows, "paired" (nChw16c, one group, AVX-512) a third
-        of all, and both round more (docs/algorithms.md); where one does not apply it is
+        saves multiplications of some windows, "paired" (FIP: nChw16c, one group, AVX-512) a
+        third of all, and both round more (docs/algorithms.md); where one does not apply it is
         "direct". "auto" takes what is faster.
       dtype: of the result, by default float32. From a bfloat16 or uint8 src it may also be
         bfloat16 or uint8.

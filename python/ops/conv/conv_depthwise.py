@@ -1,4 +1,4 @@
-"""A 1x1 convolution and the depthwise one behind it, in one pass."""
+"""A 1x1 convolution and the depthwise one after it, in one pass."""
 
 from dataclasses import dataclass
 

@@ -108,7 +108,7 @@ def attention(
       zero_masked: whether masked keys have the weight 0 even where a row has no others; the
         result of such a row is 0.
       soft_cap: c > 0 makes scores c tanh(score / c) before biases are added; 0 leaves them.
-      late_biases: how many of the biases, the last ones, are added behind the mask, to masked
+      late_biases: how many of the biases, the last ones, are added after the mask, to masked
         scores, too.
       layout: "BTNH" as above, "BNTH" for [B, N, T, H], where heads come before rows, or "TBNH" for
         [T, B, N, H], where rows come first; or one each for q, k, v and the result. Of rank 3 they

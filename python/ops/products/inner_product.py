@@ -98,7 +98,7 @@ def inner_product(
 
     Args:
       src: float32, [.., ic]; any rank of 1 and more.
-      weights: float32, [ic, oc]. Or bfloat16 or int8: weights stay narrow in memory, and arithmetic
+      weights: float32, [ic, oc]. Or bfloat16 or int8: they stay so in memory, and arithmetic
         is that of float32.
       args: float32 operands that the chain calls #0, #1, ... A channel operand has
         oc elements, a sample_channel operand is [N, oc] with N the result's first

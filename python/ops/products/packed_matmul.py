@@ -33,7 +33,7 @@ def packed_matmul(
       a: float32, [.., k] of any rank, or [k, m] with transpose_a. Or bfloat16 or uint8, [.., k].
       b: float32, [k, n], or [n, k] with transpose_b: packed into the order in which the kernel
         reads it, and kept in that form while it is the same tensor or value of a variable. Or
-        bfloat16 or int8: with a of float32 it stays narrow in memory, while arithmetic is that of
+        bfloat16 or int8: with a of float32 it stays so in memory, while arithmetic is that of
         float32; bfloat16 is multiplied by bfloat16, and uint8 by int8, with exact sums.
       c: float32, of a shape that broadcasts to dst's, such as [.., n], [n], [m, 1] or a scalar;
         None: zero.
@@ -43,10 +43,10 @@ def packed_matmul(
       post_ops: `PostOps`, or its text; applied to the sum.
       args: float32 operands that the chain calls #0, #1, ...: scalars, [n], or of dst's shape.
       constant_b: whether b never changes. Its packed form is then kept from the first call on,
-        and serves pairs of products on a CPU that gains from them. Otherwise it is kept once the
-        same b has come twice in a row.
-      algorithm: "auto" multiplies by a constant b in pairs of products (docs/algorithms.md) on
-        a CPU that gains from it, "direct" never does. Gradients have the same.
+        and serves FIP on a CPU that gains from it. Otherwise it is kept once the same b has come
+        twice in a row.
+      algorithm: "auto" multiplies by a constant b by FIP (docs/algorithms.md, "FIP") on a CPU
+        that gains from it, "direct" never does. Gradients have the same.
       weight_scales: with b of int8: float32, [n]; column j of b stands for weight_scales[j] times
         its integers, which lie in [-127, 127].
       src_quantization: with a of uint8: (scale, zero_point); q stands for scale (q - zero_point).

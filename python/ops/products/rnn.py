@@ -54,8 +54,8 @@ def rnn(
       src: float32, [batch, steps, inputs]. After no steps the states are those before the first,
         and the last output is zero.
       kernel: float32, [inputs, gates * units]. Gates of "lstm" are i, f, c, o, of "gru" z, r, h;
-        "vanilla" has one. Or bfloat16 or int8, for inference: narrow weights stay narrow in
-        memory, and arithmetic is that of float32.
+        "vanilla" has one. Or bfloat16 or int8, for inference: they stay so in memory,
+        and arithmetic is that of float32.
       recurrent_kernel: of the same type, [units, gates * units].
       bias: float32, [gates * units], or [2, gates * units]: for a GRU with reset_after by src and
         by the state, otherwise (as cuDNN has it) the sum of both rows counts. None: zero.
@@ -75,7 +75,7 @@ def rnn(
       time_major: src and dst are [steps, batch, ..], and mask [steps, batch].
       training: keeps what the gradient needs, and packs weights that change in each call.
         Gradients are right without it, but then run the layer twice.
-      algorithm: "auto" multiplies several rows in pairs of products (docs/algorithms.md) on a
+      algorithm: "auto" multiplies several rows by FIP (docs/algorithms.md, "FIP") on a
         CPU that gains from it, "direct" never does. Gradients have the same.
       constant_weights: whether both kernels never change, so that the op may keep their packed
         form without looking at them again.
@@ -89,7 +89,7 @@ def rnn(
       `RnnResult`.
 
     Gradients: of everything but mask and lengths; second derivatives go through TensorFlow's ops,
-    step by step. Layers of narrow weights have none.
+    step by step. Layers with bfloat16 or int8 weights have none.
 
     Source: keras.layers.LSTM, GRU and SimpleRNN; "Intel MKL Packed on PaddlePaddle".
 
