@@ -164,6 +164,7 @@ _C_FUNCTIONS = {
     "BlockdnnMakeTensorDesc": (_error, [_text, _text, CList, CList, ctypes.c_int64, _desc]),
     "BlockdnnSubmemory": (_error, [_desc, CList, CList, _desc]),
     "BlockdnnPackCount": (ctypes.c_int64, []),
+    "BlockdnnReturnFreeMemory": (None, []),
     "BlockdnnMakeEagerCall": (_error, [_text, _eager, _pointer, _int, _int, _pointers]),
     "BlockdnnRunEagerCall": (_int, [_pointer, _pointer, ctypes.POINTER(CArray), _pointer]),
     "BlockdnnDropEagerCall": (None, [_pointer]),
@@ -205,13 +206,12 @@ def c_call(name: str, *args) -> None:
 
 
 def return_free_memory() -> None:
-    """Gives memory that was freed, but that the C library keeps for later, back to the system.
+    """Gives memory that was freed, but that allocators keep for later, back to the system.
 
-    Rewriting and packing free buffers as large as the weights; without this they stay resident.
+    Loading, rewriting and packing free buffers as large as the weights, which stay resident
+    without this.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl has not
-    if trim is not None:
-        trim(0)
+    c_library().BlockdnnReturnFreeMemory()
 
 
 @contextlib.contextmanager

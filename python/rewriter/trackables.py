@@ -11,6 +11,7 @@ import functools
 import hashlib
 import inspect
 import re
+import weakref
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -27,21 +28,27 @@ _NUMBERED = re.compile(r"(_blockdnn_|^blockdnn_region_)\d+$")
 
 
 class Bundles:
-    """The variables made so far, so that functions with the same weights share them."""
+    """The variables of functions that are in use, so that those with the same weights share them.
+
+    What calibration and searches made and dropped is gone.
+    """
 
     def __init__(self):
-        self._variables: dict[tuple, list[tf.Variable]] = {}
+        self._variables: list[weakref.ref[tf.Variable]] = []
 
     def variable(self, values: np.ndarray) -> tf.Variable:
-        alike = self._variables.setdefault((values.dtype, values.shape), [])
-        for variable in alike:
+        variables = [variable for ref in self._variables if (variable := ref()) is not None]
+        for variable in variables:
+            if variable.dtype != values.dtype or tuple(variable.shape) != values.shape:
+                continue
             with tf.init_scope():  # a tf.function may be traced meanwhile
                 held = np.asarray(variable.read_value())
             if np.array_equal(_bits(held), _bits(values)):
                 return variable
         # tf.Variable asks a tf.function that is traced meanwhile, which allows it only once.
-        alike.append(resource_variable_ops.ResourceVariable(values, trainable=False, name=BUNDLE))
-        return alike[-1]
+        made = resource_variable_ops.ResourceVariable(values, trainable=False, name=BUNDLE)
+        self._variables = [*map(weakref.ref, variables), weakref.ref(made)]
+        return made
 
 
 def _bits(values: np.ndarray):

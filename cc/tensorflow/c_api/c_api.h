@@ -76,6 +76,10 @@ BD_EXPORT const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_
 // How often weights have been packed since the library was loaded.
 BD_EXPORT int64_t BlockdnnPackCount();
 
+// Gives memory that was freed, but that TensorFlow and the C library keep for later, back to the
+// system. Safe to call at any time.
+BD_EXPORT void BlockdnnReturnFreeMemory();
+
 // TensorFlow's eager context and functions of its Python side, which this library cannot
 // link: EagerTensor_Handle, and three of the C API of executors.
 struct BlockdnnEager {

@@ -18,6 +18,7 @@ _LEAST_SCALE = 1e-30
 # How much of a source's variance is taken for noise that no calibration has seen: as much again.
 _UNSEEN = 1.0
 _MOST_SWEEPS = 10
+_AT_ONCE = 1 << 20  # elements
 
 
 class Quantization(NamedTuple):
@@ -66,13 +67,30 @@ def quantize_weights(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Raises:
         ValueError: a weight is NaN or infinite.
     """
-    if not np.isfinite(weights).all():
+    most = np.zeros(weights.shape[-1], weights.dtype)
+    for (some,) in _blocks(weights):
+        most = np.maximum(most, np.abs(some).max(axis=0, initial=0.0))
+    if not np.isfinite(most).all():
         raise ValueError("weights hold NaN or infinities, which no byte stands for")
-    most = np.abs(weights).reshape(-1, weights.shape[-1]).max(axis=0, initial=0.0)
     scales = (most / MOST_WEIGHT).astype(np.float32)
     scales[scales < _LEAST_SCALE] = 1.0
-    steps = np.rint(weights.astype(np.float64) / scales)
-    return np.clip(steps, -MOST_WEIGHT, MOST_WEIGHT).astype(np.int8), scales
+    stored = np.empty(weights.shape, np.int8)
+    for some, out in _blocks(weights, stored):
+        steps = np.rint(some.astype(np.float64) / scales)
+        out[...] = np.clip(steps, -MOST_WEIGHT, MOST_WEIGHT)
+    return stored, scales
+
+
+def _blocks(*arrays):
+    """Rows of arrays [.., channels] of one shape, as many at a time as temporary copies may have.
+
+    The weights of a layer can be most of what the process holds, and the passes make several copies
+    of what they look at, some in float64.
+    """
+    rows = [np.reshape(array, (-1, array.shape[-1])) for array in map(np.asarray, arrays)]
+    step = max(1, _AT_ONCE // max(1, rows[0].shape[1]))
+    for first in range(0, len(rows[0]), step):
+        yield [row[first : first + step] for row in rows]
 
 
 def bfloat16_weights(weights: np.ndarray) -> np.ndarray:
@@ -139,10 +157,17 @@ def round_weights(
     return found.transpose(1, 0, 2).reshape(weights.shape).astype(np.int8)
 
 
-def snr(wanted: np.ndarray, got: np.ndarray) -> float:
-    """Signal to noise in dB: 10 log10(sum(wanted^2) / sum((wanted - got)^2)); inf where equal."""
-    wanted, got = np.asarray(wanted, np.float64), np.asarray(got, np.float64)
-    return decibels(float(np.square(wanted).sum()), float(np.square(wanted - got).sum()))
+def snr(wanted: np.ndarray, stored: np.ndarray, scales: np.ndarray | float = 1.0) -> float:
+    """Signal to noise in dB: 10 log10(sum(wanted^2) / sum((wanted - got)^2)); inf where equal.
+
+    Args:
+        stored: what was got is `stored` times the scales of its channels.
+    """
+    signal = noise = 0.0
+    for some, kept in _blocks(wanted, stored):
+        some, got = some.astype(np.float64), kept.astype(np.float32) * scales
+        signal, noise = signal + np.square(some).sum(), noise + np.square(some - got).sum()
+    return decibels(float(signal), float(noise))
 
 
 def decibels(signal: float, noise: float) -> float:

@@ -49,9 +49,8 @@ def floats(conv: Conv) -> np.ndarray:
 def snr_of(weights: np.ndarray, lowering: Lowering) -> float:
     """What rounding the weights leaves, in dB."""
     if lowering.precision.startswith("bf16"):
-        return snr(weights, weights.astype(BF16).astype(np.float32))
-    stored, scales = quantize_weights(weights)
-    return snr(weights, stored * scales)
+        return snr(weights, weights.astype(BF16))
+    return snr(weights, *quantize_weights(weights))
 
 
 def _store(node: Node, body: Body, lowering: Lowering) -> None:

@@ -1,0 +1,66 @@
+// Memory that was freed, but that allocators keep for later, goes back to the system.
+//
+// Where TensorFlow uses oneDNN, its allocator of tensors keeps all memory that it ever had: what
+// loading, rewriting and packing freed, several times the weights, would stay resident for good.
+// The free blocks of an allocator are those that it hands out, so this asks for them, drops their
+// pages, and gives them back: the allocator keeps the addresses, and the system has the memory.
+#include <malloc.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cc/tensorflow/c_api/c_api.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace bd {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr int64_t kLargest = int64_t{64} << 20;
+// Smaller ones are many, and hold little.
+constexpr int64_t kSmallest = int64_t{1} << 20;
+
+// Whether any page of the block was resident; none is now.
+bool DropPages(void* block, size_t bytes) {
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(block);
+  const uintptr_t first = (begin + kPage - 1) / kPage * kPage;
+  const uintptr_t end = (begin + bytes) / kPage * kPage;
+  std::vector<unsigned char> pages((end - first) / kPage);
+  void* const data = reinterpret_cast<void*>(first);
+  if (mincore(data, end - first, pages.data()) != 0) return false;
+  const bool resident = std::any_of(pages.begin(), pages.end(), [](int page) { return page & 1; });
+  return resident && madvise(data, end - first, MADV_DONTNEED) == 0;
+}
+
+void DropFreeBlocks(tensorflow::Allocator* allocator) {
+  const auto stats = allocator->GetStats();  // None where freed memory is not kept.
+  if (!stats) return;
+  // At most so much of what the allocator has had is free. Where blocks have no pages, more of that
+  // size may follow that have, but not beyond this.
+  int64_t left = stats->peak_bytes_in_use - stats->bytes_in_use;
+  std::vector<void*> held;
+  for (int64_t bytes = kLargest; bytes >= kSmallest; bytes -= bytes / 4) {
+    std::vector<void*> empty;
+    while (static_cast<int64_t>(empty.size() + 1) * bytes <= left) {
+      void* const block = allocator->AllocateRaw(tensorflow::Allocator::kAllocatorAlignment, bytes);
+      if (block == nullptr) break;
+      const bool dropped = DropPages(block, bytes);
+      if (dropped) left -= bytes;
+      (dropped ? held : empty).push_back(block);
+    }
+    for (void* block : empty) allocator->DeallocateRaw(block);
+  }
+  for (void* block : held) allocator->DeallocateRaw(block);
+}
+
+}  // namespace
+}  // namespace bd
+
+void BlockdnnReturnFreeMemory() {
+  bd::DropFreeBlocks(tensorflow::cpu_allocator());
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
