@@ -21,7 +21,7 @@ from .elementwise_ops import BINARY, COMPARISONS, STEPS, UNARY
 from .moves import MOVES, move, moved
 from .quantized import QUANTIZING
 from .types import definition, input_dtypes, output_dtypes, outputs, value_of
-from .view import GraphView, Node, Ref
+from .view import GraphView, Node, Ref, producers_first
 
 LOOPS = frozenset({"StatelessWhile", "While"})
 _FEW = 64  # elements
@@ -120,6 +120,7 @@ class Constants:
         self._outer = outer or {}
         self._variables = variables
         self._constant: dict[str, bool] = {}
+        self._small: dict[str, bool] = {}
         self._values: dict[str, Sequence[np.ndarray]] = {}  # of the outputs of a node
         self._read_values: dict[str, np.ndarray] = {}
         self._read_tensors: dict[str, object] = {}
@@ -129,6 +130,7 @@ class Constants:
         """The same for a copy of the view; what was read and evaluated is shared."""
         other = Constants(view, self._variables, self._outer, self.live)
         other._constant, other._read_only = dict(self._constant), dict(self._read_only)
+        other._small = dict(self._small)
         other._values, other._read_values = dict(self._values), self._read_values
         other._read_tensors = self._read_tensors
         return other
@@ -190,23 +192,29 @@ class Constants:
 
     def is_constant(self, ref: Ref) -> bool:
         """Whether `value` would succeed, unless TensorFlow raises; reads no variable."""
-        if ref.node not in self._view:
-            return False
-        name = ref.node
-        if name not in self._constant:
-            self._constant[name] = self._is_constant(self._view.node(name))
-        return self._constant[name]
+        is_one = ref.node in self._view and self._known(self._constant, self._is_constant, ref)
+        return is_one and self._values.get(ref.node) != []  # which says that TensorFlow raised
 
     def value(self, ref: Ref) -> np.ndarray | None:
         """The value as a read-only array; None where it is not constant, or an op that makes it
         raises, which it does in each call, too."""
         if not self.is_constant(ref):
             return None
-        name = ref.node
-        if name not in self._values:
-            self._values[name] = self._outputs(self._view.node(name))
-            self._constant[name] = bool(self._values[name])
-        return self._values[name][ref.port] if self._constant[name] else None
+        values = self._known(self._values, self._outputs, ref)
+        return values[ref.port] if values else None
+
+    def _known(self, table: dict, decide: Callable, ref: Ref):
+        """What `decide` says of the node that makes a tensor, behind those of which it is made."""
+        if ref.node not in table:
+            for name in producers_first([ref.node], lambda name: self._sources(name, table)):
+                if name not in table:
+                    table[name] = decide(self._view.node(name))
+        return table[ref.node]
+
+    def _sources(self, name: str, table: dict) -> list[str]:
+        """The nodes that have to be in the table before this one is."""
+        made_of = () if name in table else _made_of(self._view.node(name))
+        return [ref.node for ref in made_of if ref.node in self._view]
 
     def apply(self, node: Node, x: np.ndarray) -> np.ndarray | None:
         """What a node, all of whose other inputs are constant, makes of x as the first of them."""
@@ -234,12 +242,11 @@ class Constants:
 
     def scalar(self, ref: Ref) -> float | None:
         """The value as a float where it is constant and has one element."""
-        if not self.is_constant(ref):
-            return None
-        if not self._may_be_scalar(self._view.node(ref.node)):
+        if not self.is_constant(ref) or not self._known(self._small, self._is_small, ref):
             return None
         value = self.value(ref)
-        return float(value.reshape(())) if value.size == 1 and value.dtype.kind in "fiu" else None
+        is_number = value is not None and value.size == 1 and value.dtype.kind in "fiu"
+        return float(value.reshape(())) if is_number else None
 
     def _read(self, resource: str) -> np.ndarray:
         """A variable's value; all its readers, in all graphs of a function, share one array."""
@@ -251,7 +258,7 @@ class Constants:
             self._read_values[resource] = np.asarray(tensor)
         return self._read_values[resource]
 
-    def _may_be_scalar(self, node: Node) -> bool:
+    def _is_small(self, node: Node) -> bool:
         """Looks before reading: no variable of several elements takes part."""
         if node.op == "Const":
             return all(dim.size == 1 for dim in node.attr["value"].tensor.tensor_shape.dim)
@@ -260,11 +267,11 @@ class Constants:
             return shape is not None and all(size == 1 for size in shape)
         if node.op == "Placeholder":
             constants, source = self._outer[node.name]
-            return constants._may_be_scalar(constants._view.node(source.node))
+            return constants._known(constants._small, constants._is_small, source)
         if node.op == "ResourceGather":
             return False
         sources = moved(node) if node.op in MOVES else node.inputs
-        return all(self._may_be_scalar(self._view.node(ref.node)) for ref in sources)
+        return all(self._small[ref.node] for ref in sources)
 
     def _resource(self, node: Node) -> str | None:
         origin = self.origin(node.inputs[0])
@@ -282,11 +289,21 @@ class Constants:
         if node.op == "Placeholder" and node.name in self._outer:
             constants, source = self._outer[node.name]
             return constants.is_constant(source)
-        if node.payload is not None:
+        if node.op == "ResourceGather" and not self._is_gathered(node):
             return False
-        if node.op == "ResourceGather":
-            is_plain = not node.attr["batch_dims"].i
-            return is_plain and self.reads_constant(node) and self.is_constant(node.inputs[1])
-        if node.op not in MOVES and (node.op not in _FUNCTIONS or _jumps(node)):
-            return False
-        return bool(node.inputs) and all(map(self.is_constant, node.inputs))
+        sources = _made_of(node)
+        return bool(sources) and all(map(self.is_constant, sources))
+
+    def _is_gathered(self, node: Node) -> bool:
+        """Whether `_outputs` can read the rows of the variable."""
+        return not node.attr["batch_dims"].i and self.reads_constant(node)
+
+
+def _made_of(node: Node) -> list[Ref]:
+    """The tensors of which a node may make a constant, if all of them are."""
+    if node.payload is not None:
+        return []
+    if node.op == "ResourceGather":
+        return node.inputs[1:]
+    computes = node.op in MOVES or (node.op in _FUNCTIONS and not _jumps(node))
+    return node.inputs if computes else []

@@ -5,7 +5,7 @@ proto until a pass replaces them by a node with a `payload`, a planned primitive
 whose attributes are written when the graph is emitted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tensorflow.core.framework import attr_value_pb2, graph_pb2, node_def_pb2
@@ -117,6 +117,28 @@ class Node:
 
     def __repr__(self) -> str:
         return f"Node({self.op} {self.name} <- {', '.join(map(str, self.inputs))})"
+
+
+def producers_first(names: Iterable[str], sources: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """These names and all that `sources` leads to from them, each once and behind its sources.
+
+    Graphs are deeper than Python's stack, so this is a loop. A cycle is cut where it closes.
+    """
+    entered, done = set(), set()
+    for root in names:
+        stack = [root]
+        while stack:
+            name = stack[-1]
+            if name not in entered:
+                entered.add(name)
+                before = [source for source in sources(name) if source not in entered]
+                if before:
+                    stack += before
+                    continue
+            stack.pop()
+            if name not in done:
+                done.add(name)
+                yield name
 
 
 class GraphView:
@@ -252,24 +274,13 @@ class GraphView:
         return list(self._order)
 
     def _sorted(self) -> list[Node]:
-        nodes, order = self._nodes, []
-        state: dict[str, bool] = {}  # False: entered, True: done
-        for root in nodes:
-            stack = [] if root in state else [root]
-            while stack:
-                name = stack[-1]
-                known, node = state.get(name), nodes[name]
-                if known is None and node.op != "NextIteration":
-                    state[name] = False
-                    sources = [s for s in self._sources[name] if s not in state and s in nodes]
-                    if sources:
-                        stack += sources
-                        continue
-                if not known:
-                    state[name] = True
-                    order.append(node)
-                stack.pop()
-        return order
+        nodes = self._nodes
+
+        def sources(name: str) -> Iterable[str]:
+            is_cut = nodes[name].op == "NextIteration"
+            return [] if is_cut else filter(nodes.__contains__, self._sources[name])
+
+        return [nodes[name] for name in producers_first(nodes, sources)]
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
         """The nodes of these names and all that must run before them."""

@@ -53,8 +53,11 @@ def write_nodes(module: Module, resource: str, options: Options) -> np.ndarray |
 
 def _store_folded(body: Body, bundle: Bundle) -> None:
     """Writes tensors that weights alone determine as parts of the bundle."""
-    left = _MOST_FOLDED_BYTES
+    left, free = _MOST_FOLDED_BYTES, set()
     for node in body.view.topological():
+        if node.op in _FREE and all(ref.node in free for ref in node.inputs):
+            free.add(node.name)
+            continue
         if node.name not in body.view or not _is_last_of_weights(node, body):
             continue
         shape = body.shapes.shape(node.ref)
@@ -74,13 +77,9 @@ def _is_last_of_weights(node: Node, body: Body) -> bool:
     view, constants = body.view, body.constants
     if not constants.is_constant(node.ref) or not is_float32(view, node.ref):
         return False
-    if view.has_control_edges(node.name) or view.is_fetched(node.ref) or _is_free(node, body):
+    if view.has_control_edges(node.name) or view.is_fetched(node.ref):
         return False
     readers = [reader for reader, _ in view.consumers(node.ref)]
     return any(
         reader.payload is not None or not constants.is_constant(reader.ref) for reader in readers
     )
-
-
-def _is_free(node: Node, body: Body) -> bool:
-    return node.op in _FREE and all(_is_free(body.view.producer(ref), body) for ref in node.inputs)

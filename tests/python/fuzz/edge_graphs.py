@@ -411,6 +411,9 @@ def _attention(m, x, first=()):
         "number": lambda s: m.AddV2(s, m.number(m.draw.of(0.7, 0.9, 0.0))),
         "causal": lambda s: m.SelectV2(np.tri(t, dtype=bool), s, m.number(-1e9)),
         "scale": lambda s: m.Mul(s, m.number(1.3)),
+        "heads": lambda s: m.draw.of(m.Mul, m.RealDiv)(
+            s, m.constant(m.draw.uniform(0.5, 2.0, (*s.shape[1:-2], 1, 1)))
+        ),
     }
     order = first or [name for name in ("cap", "bias", "mask") if m.draw.of(0, 1)]
     if m.mode == "any":

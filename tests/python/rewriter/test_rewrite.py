@@ -1,6 +1,7 @@
 """The list of passes: one signature, one table in the docs; what functions share."""
 
 import inspect
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 import tensorflow as tf
 
 from tf_blockdnn import Options
-from tf_blockdnn.python.rewriter import Bundles, Rewrite
+from tf_blockdnn.python.rewriter import Bundles, Rewrite, optimize_concrete
 from tf_blockdnn.python.rewriter.capture import capture
 from tf_blockdnn.python.rewriter.passes.order import PASSES
+from tf_blockdnn.python.rewriter.verify import difference
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-it-works.md"
 
@@ -102,3 +104,60 @@ def test_they_are_shared_while_a_function_is_traced():
 
     function()
     assert made[0] is made[1]
+
+
+def repeated(step, x, times=400):
+    for i in range(times):
+        x = step(x, i)
+    return x
+
+
+def masked_by(mask, x):
+    scores = tf.where(mask, tf.matmul(x, x, transpose_b=True), -1e9)
+    return tf.matmul(tf.nn.softmax(scores), x)
+
+
+KERNEL, ROW = np.full((1, 1, 8, 8), 0.1, np.float32), np.linspace(0.5, 1, 8, dtype=np.float32)
+# What walks go along, back from a convolution or forward from it.
+DEEP = {
+    "weights": lambda x: tf.nn.conv2d(
+        x,
+        repeated(lambda y, i: tf.reshape(y, [1, 1, 8, 8] if i % 2 else [8, 8]), KERNEL),
+        1,
+        "SAME",
+    ),
+    # Also twice along each way: 2 to the power of 400 ways in all.
+    "a number": lambda x: tf.nn.conv2d(x, KERNEL, 1, "SAME") * repeated(lambda y, i: y * y, 1.0),
+    "a shared bias": lambda x: (
+        tf.nn.conv2d(x, KERNEL, 1, "SAME")
+        + repeated(lambda y, i: tf.reshape(y, [8] if i % 2 else [1, 8]), ROW)
+    ),
+    "blocks": lambda x: repeated(lambda y, i: tf.nn.relu(y), tf.nn.conv2d(x, KERNEL, 1, "SAME")),
+    "sums": lambda x: repeated(lambda y, i: y + 0.01, tf.nn.conv2d(x, KERNEL, 1, "SAME")),
+    "a mask": lambda x: masked_by(
+        repeated(lambda y, i: tf.logical_not(y), tf.abs(x[..., :4]) < 1.0), x
+    ),
+    "a view of a mask": lambda x: masked_by(
+        repeated(lambda y, i: tf.reshape(y, [4, 4] if i % 2 else [1, 4, 4]), np.tri(4) > 0), x
+    ),
+    "a bias": lambda x: tf.matmul(
+        tf.nn.softmax(
+            tf.matmul(x, x, transpose_b=True) + repeated(lambda y, i: tf.abs(y), x[..., :4])
+        ),
+        x,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_graphs_may_be_deeper_than_pythons_stack(name, floats):
+    function = tf.function(DEEP[name], input_signature=[tf.TensorSpec([2, 4, 4, 8])])
+    original, limit = function.get_concrete_function(), sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 250)
+    try:
+        rewritten = optimize_concrete(original, options=Options(strict=True))
+    finally:
+        sys.setrecursionlimit(limit)
+    x = tf.constant(floats(2, 4, 4, 8))
+    assert difference(original(x).numpy(), rewritten.concrete(x).numpy()) < 1e-5
+    assert rewritten.report.count("BlockdnnConv") + rewritten.report.count("BlockdnnAttention") == 1

@@ -76,12 +76,27 @@ class LayoutState:
         Args:
             few: count convolutions of few channels, too, which read plain tensors as well.
         """
-        if (ref, few) not in self._wants:
-            self._wants[ref, few] = False  # what a loop back to here adds
-            readers = self.body.view.consumers(ref)
-            wants = any(self._reads_blocked(node, index, few) for node, index in readers)
-            self._wants[ref, few] = wants
-        return self._wants[ref, few]
+        wants, stack = self._wants, []
+
+        def enter(ref: Ref) -> None:
+            wants[ref, few] = False  # what a loop back to here adds
+            stack.append((ref, iter(self.body.view.consumers(ref))))
+
+        if (ref, few) not in wants:
+            enter(ref)
+        while stack:  # Graphs are deeper than Python's stack.
+            here, readers = stack[-1]
+            reader = None if wants[here, few] else next(readers, None)
+            answer = reader and self._reads_blocked(*reader, few)
+            if isinstance(answer, Ref) and (answer, few) not in wants:
+                enter(answer)
+            elif reader:
+                wants[here, few] = wants[answer, few] if isinstance(answer, Ref) else answer
+            else:
+                stack.pop()
+                if stack and wants[here, few]:
+                    wants[stack[-1][0], few] = True
+        return wants[ref, few]
 
     def has_plain_use(self, ref: Ref) -> bool:
         """Whether someone will surely read this tensor plain."""
@@ -98,28 +113,32 @@ class LayoutState:
 
     def shares(self, node: Node) -> bool:
         """Whether somebody else reads its source in blocks."""
-        readers = self.body.view.consumers(node.src)
-        return any(one is not node and self._reads_blocked(one, at, False) for one, at in readers)
+        for reader, index in self.body.view.consumers(node.src):
+            answer = reader is not node and self._reads_blocked(reader, index, False)
+            if self.wants_blocked(answer) if isinstance(answer, Ref) else answer:
+                return True
+        return False
 
-    def _reads_blocked(self, node: Node, index: int, few: bool) -> bool:
+    def _reads_blocked(self, node: Node, index: int, few: bool) -> bool | Ref:
+        """Whether a node reads that input in blocks; the tensor of which it has to be asked."""
         if (payload := node.payload) is not None:
             role = node.roles[index]
             if isinstance(payload, Convolution) and role == "src":
                 return few or payload.in_channels >= BLOCK or not payload.may_read_plain
             if isinstance(payload, Convolution):  # a residual has the layout of the result
-                return payload.channels >= BLOCK or self.wants_blocked(node.ref, few)
+                return payload.channels >= BLOCK or node.ref
             if isinstance(payload, LayerNorm):
-                return payload.of_pixels and self.wants_blocked(node.ref, few)
+                return payload.of_pixels and node.ref
             return payload.layout_of(role) == BLOCKED
         if (root := self.followers.root_of(node.name)) is not None:
-            return self.wants_blocked(Ref(root), few)
+            return Ref(root)
         if (found := self._may_become.get(node.name)) is None:
             return False
         if node.op in reduce.ROOTS and found.root not in self.spans:
             return True  # It writes little, in either layout.
         is_spread = node.op in spread.ROOTS and spread.picture(node, self.body) != index
         reads = node.inputs[index] in found.inputs.values() and not is_spread
-        return reads and self.wants_blocked(Ref(found.root), few)
+        return reads and Ref(found.root)
 
 
 def _looked(name: str, body: Body, context: Context) -> list[tuple[str, Found]]:

@@ -12,6 +12,7 @@ own is no tensor: the op leaves those keys out.
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -49,6 +50,7 @@ _MOVES = _SAME | {
     *("BroadcastTo", "ExpandDims", "GatherNd", "GatherV2", "Pad", "Reshape", "Roll", "Slice"),
     *("Squeeze", "StridedSlice", "Tile", "Transpose", "Abs", "Neg", "Relu"),
 }
+_MOST_BOUNDED = 64
 _PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul"})
 _BOUNDED = frozenset({"Cos", "Sigmoid", "Sin", "Softmax", "Tanh"})
 # c * (1 - kept), of a mask as 1 and 0
@@ -294,6 +296,8 @@ def _take(node: Node, place: int, later: list, scores: Scores, body: Body) -> No
             if _times_rest(after.inputs[1 - at], other, body) is not None:
                 scores.kept = other
                 return None
+        if node.op == "RealDiv":
+            raise Declined("its scores are divided by other than a number")
         return scores.multiply_heads(x, other)
     factor = -1.0 if node.op == "Sub" else 1.0
     if kept is not None:  # score * m + c * (1 - m), m being 0 or 1: as GPT-2 has it
@@ -355,9 +359,8 @@ def _times_constant_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
 
 def _is_zero_or_one(ref: Ref, body: Body) -> bool:
     """Whether each element of a tensor is 0 or 1."""
+    ref = body.view.origin(ref, _VIEWS | {"StridedSlice"})
     node = body.view.producer(ref)
-    if node.op in _VIEWS or node.op == "StridedSlice":
-        return _is_zero_or_one(node.inputs[0], body)
     if node.op == "Cast" and dtype(body.view, node.inputs[0]) == types_pb2.DT_BOOL:
         return True
     value = body.constants.value(ref)
@@ -366,32 +369,30 @@ def _is_zero_or_one(ref: Ref, body: Body) -> bool:
 
 def without_not(mask: Ref, inverted: bool, body: Body) -> tuple[Ref, bool]:
     """A mask that is no negation, and whether it is inverted then."""
-    node = body.view.producer(mask)
-    if node.op != "LogicalNot":
-        return mask, inverted
-    return without_not(node.inputs[0], not inverted, body)
+    while (node := body.view.producer(mask)).op == "LogicalNot":
+        mask, inverted = node.inputs[0], not inverted
+    return mask, inverted
 
 
 def without_ones(mask: Ref, body: Body) -> Ref:
     """The mask itself where it was joined with one that is true everywhere."""
-    node = body.view.producer(mask)
-    if node.op in _SAME:
-        return without_ones(node.inputs[0], body)
-    if node.op == "LogicalAnd":
-        for i in (0, 1):
-            if _is_all(True, node.inputs[i], body):
-                return without_ones(node.inputs[1 - i], body)
+    joined = mask
+    while joined is not None:
+        mask = joined
+        node = body.view.producer(mask)
+        if node.op in _SAME:
+            joined = node.inputs[0]
+        else:
+            pairs = (node.inputs, node.inputs[::-1]) if node.op == "LogicalAnd" else ()
+            joined = next((rest for ones, rest in pairs if _is_all(True, ones, body)), None)
     return mask
 
 
 def _is_all(value, ref: Ref, body: Body) -> bool:
     """Whether each element of a tensor is `value`."""
+    ref = body.view.origin(ref, _VIEWS)
     node = body.view.producer(ref)
-    if node.op in _VIEWS:
-        return _is_all(value, node.inputs[0], body)
-    if node.op == "Fill":
-        return _is_all(value, node.inputs[1], body)
-    found = body.constants.value(ref)
+    found = body.constants.value(node.inputs[1] if node.op == "Fill" else ref)
     return found is not None and bool(np.all(found == value))
 
 
@@ -407,22 +408,16 @@ def _counts(ref: Ref, axis: int, body: Body) -> Ref | None:
 
 def is_causal(mask: Ref, body: Body, inverted: bool = False) -> bool:
     """Whether a mask is true where the key is not behind the query: s <= t; or false there."""
-    node = body.view.producer(mask)
-    if node.op == "LogicalNot":
-        return is_causal(node.inputs[0], body, not inverted)
+    views = {*_VIEWS, "StridedSlice"}
+    mask = _before_views(mask, views, body)
+    while (node := body.view.producer(mask)).op == "LogicalNot":
+        mask, inverted = _before_views(node.inputs[0], views, body), not inverted
     if node.op == "MatrixBandPart" and not inverted:
         limits = [body.shapes.number(ref) for ref in node.inputs[1:]]
         return limits == [-1, 0] and _is_all(True, node.inputs[0], body)
     if node.op == "GreaterEqual" and not inverted:
         rows, columns = (_counts(node.inputs[i], axis, body) for i, axis in ((0, -2), (1, -1)))
         return rows is not None and rows == columns
-    if node.op in _VIEWS or node.op == "StridedSlice":
-        before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
-        keeps = before and after and before[-2:] == after[-2:] and len(before) >= 2
-        if node.op == "StridedSlice":
-            strides = body.shapes.numbers(node.inputs[3])
-            keeps = keeps and strides is not None and {*strides} == {1}
-        return bool(keeps) and is_causal(node.inputs[0], body, inverted)
     value = body.constants.value(mask)
     if value is None or value.ndim < 2 or value.dtype != bool:
         return False
@@ -430,16 +425,25 @@ def is_causal(mask: Ref, body: Body, inverted: bool = False) -> bool:
     return np.array_equal(value, np.broadcast_to(seen, value.shape))
 
 
+def _before_views(ref: Ref, ops: Collection[str], body: Body) -> Ref:
+    """What a tensor is a view of by such ops, as far as queries and keys stay the last two axes."""
+    while (node := body.view.producer(ref)).op in ops:
+        before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
+        strides = body.shapes.numbers(node.inputs[3]) if node.op == "StridedSlice" else [1]
+        keeps = before and after and len(before) >= 2 and before[-2:] == after[-2:]
+        if not keeps or strides is None or {*strides} != {1}:
+            break
+        ref = node.inputs[0]
+    return ref
+
+
 def causal_bias(bias: Ref, body: Body) -> float | None:
     """c where a bias is (1 - mask) * c of such a mask; the largest where it has several.
 
     It is a constant, or made so of a mask.
     """
+    bias = _before_views(bias, _VIEWS, body)
     node = body.view.producer(bias)
-    if node.op in _VIEWS:
-        before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
-        keeps = before and after and len(before) >= 2 and before[-2:] == after[-2:]
-        return causal_bias(node.inputs[0], body) if keeps else None
     if (found := match(_REST_OF_MASK, node, body)) is not None:
         return found.values["c"] if is_causal(found.refs["mask"], body) else None
     value = body.constants.value(bias)
@@ -462,15 +466,16 @@ def hides(value: float, biases: float) -> bool:
 def largest(ref: Ref, body: Body) -> float:
     """A bound on the magnitude of a bias; inf where nothing is known of it, as of an input.
 
-    Products of activations are taken to be as small as scores are.
+    Products of activations are taken to be as small as scores are. Nobody makes a bias of more
+    than some ops, so that it is not followed farther.
     """
     known: dict[Ref, float] = {}
 
     def bound(ref: Ref) -> float:
-        if ref not in known:
+        if ref not in known and len(known) < _MOST_BOUNDED:
             known[ref] = math.inf  # of what leads back here
             known[ref] = _bound(ref, bound, body)
-        return known[ref]
+        return known.get(ref, math.inf)
 
     return bound(ref)
 

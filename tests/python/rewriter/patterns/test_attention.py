@@ -249,6 +249,7 @@ def test_weights_that_change_stay(rewrite, floats):
         (lambda s: tf.where(CAUSAL.T, tf.where(CAUSAL, s, -1e9), -1e9), "masked twice"),
         (lambda s: s + 2.0 + ROW + ROW[::-1] + np.eye(T, dtype=np.float32) + ROW, "more than 4"),
         (lambda s: tf.where(CAUSAL, s, s * 0.5), "masked scores are no constant"),
+        (lambda s: s / np.full((N, 1, 1), 3, np.float32), "divided by other than a number"),
     ],
 )
 def test_scores_of_another_kind_stay(rewrite, floats, change, reason):
