@@ -412,10 +412,11 @@ def _attention(m, x, first=()):
         "causal": lambda s: m.SelectV2(np.tri(t, dtype=bool), s, m.number(-1e9)),
         "scale": lambda s: m.Mul(s, m.number(1.3)),
         "heads": lambda s: m.draw.of(m.Mul, m.RealDiv)(
-            s, m.constant(m.draw.uniform(0.5, 2.0, (*s.shape[1:-2], 1, 1)))
+            s, m.constant(m.draw.uniform(0.5, 2.0, (m.size[1], 1, 1)))
         ),
     }
-    order = first or [name for name in ("cap", "bias", "mask") if m.draw.of(0, 1)]
+    names = ("cap", "bias", "mask") if m.mode == "plain" else ("heads", "cap", "bias", "mask")
+    order = first or [name for name in names if m.draw.of(0, 1)]
     if m.mode == "any":
         order = [*first, *(m.draw.of(*changes) for _ in range(m.draw.of(1, 2, 3)))]
     for name in order:
