@@ -66,6 +66,12 @@ own. The examples start from
                 "optimize Options optimize_saved_model load",
             ),
             Category(
+                "Programs as they are",
+                "What makes a program's own functions faster\n"
+                "([guide](how-it-works.md#programs-as-they-are)).",
+                "enable disable enabled report ProgramReport",
+            ),
+            Category(
                 "Results",
                 "What `bd.optimize` returns, and what it reports.",
                 "rewriter.OptimizedModel rewriter.OptimizedFunction rewriter.Report "

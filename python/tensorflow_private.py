@@ -6,10 +6,12 @@ looked up when they are wanted, and `missing` says which is not there; without t
 TensorFlow's own dispatch.
 """
 
+import contextlib
 import ctypes
 import functools
 import inspect
 import os
+import threading
 import weakref
 from collections.abc import Callable, Mapping
 from itertools import chain
@@ -21,11 +23,13 @@ import tensorflow as tf
 _LACKS = "TensorFlow {} is not one that tf_blockdnn knows, install one of its versions: {}"
 
 try:
+    from tensorflow.core.framework import op_def_pb2
     from tensorflow.core.function import trace_type
     from tensorflow.core.function.polymorphism import function_type
     from tensorflow.core.function.trace_type import default_types
     from tensorflow.python.checkpoint import graph_view
     from tensorflow.python.client import pywrap_tf_session
+    from tensorflow.python.distribute import distribute_utils
     from tensorflow.python.eager import context, core, def_function, execute, record, tape
     from tensorflow.python.eager.polymorphic_function import concrete_function
     from tensorflow.python.framework import (
@@ -40,6 +44,7 @@ try:
         tensor_shape,
         tensor_util,
     )
+    from tensorflow.python.framework._pywrap_python_op_gen import GetPythonWrappers
     from tensorflow.python.framework.ops import EagerTensor
     from tensorflow.python.grappler import tf_optimizer
     from tensorflow.python.ops import (
@@ -74,6 +79,7 @@ _check(
     {
         EagerTensor: "_handle_data _shape_tuple",
         concrete_function.ConcreteFunction: "_call_flat captured_inputs function_type",
+        record: "could_possibly_record",
         context.Context: "add_function_def get_function_def has_function remove_function",
         default_types.Weakref(weakref.ref(EagerTensor)): "_ref",
         func_graph.FuncGraph("checked"): "_add_new_tf_operations _create_op_from_tf_operation "
@@ -84,7 +90,54 @@ _check(
 
 def call_flat(function, inputs) -> object:
     """What a ConcreteFunction makes of one tensor for each of its flat arguments."""
-    return function._call_flat(list(inputs), function.captured_inputs)
+    with as_they_are():
+        return function._call_flat(list(inputs), function.captured_inputs)
+
+
+_CALL_FLAT = concrete_function.ConcreteFunction._call_flat
+_hook: Callable | None = None
+_here = threading.local()
+
+
+@contextlib.contextmanager
+def as_they_are():
+    """In this thread, calls of ConcreteFunctions meanwhile run them and nothing else."""
+    before, _here.passes = getattr(_here, "passes", False), True
+    try:
+        yield
+    finally:
+        _here.passes = before
+
+
+def _hooked_call_flat(self, tensor_inputs, captured_inputs):
+    hook = _hook
+    if (
+        hook is None
+        or not context.executing_eagerly()
+        or record.could_possibly_record()
+        or getattr(_here, "passes", False)
+    ):
+        return _CALL_FLAT(self, tensor_inputs, captured_inputs)
+    return hook(_CALL_FLAT, self, tensor_inputs, captured_inputs)
+
+
+def hook_calls(hook: Callable | None) -> None:
+    """Has each eager call of a ConcreteFunction that no tape could record run what `hook` returns.
+
+    Every traced function is called by this one method: those of a tf.function, of Keras, and
+    of a loaded SavedModel.
+
+    Args:
+        hook: (TensorFlow's own method, function, flat inputs, captured inputs) -> results; None has
+            all calls run as before.
+    """
+    global _hook
+    _hook = hook
+    kind = concrete_function.ConcreteFunction
+    if hook is not None:
+        kind._call_flat = _hooked_call_flat
+    elif kind._call_flat is _hooked_call_flat:  # Nobody has put something over it.
+        kind._call_flat = _CALL_FLAT
 
 
 def functions_of(graph) -> dict:
@@ -107,6 +160,12 @@ def variable_behind(handle) -> tuple | None:
         return None
     (held,) = data.shape_and_type
     return dtypes.as_dtype(held.dtype), tensor_shape.TensorShape(held.shape)
+
+
+def has_distributed_variables(function) -> bool:
+    """Whether a ConcreteFunction reads variables of a distribution strategy."""
+    copies = (hasattr(one, "_distributed_container") for one in function._captured_inputs)
+    return any(copies) or any(map(distribute_utils.is_distributed_variable, function.variables))
 
 
 def marked(kind) -> object:
@@ -218,6 +277,14 @@ def run_op(op: str, inputs: tuple, attributes: dict, name, generated: Callable):
         except core._FallbackException:
             pass
     return generated(op)(*inputs, **attributes, name=name)
+
+
+def generated_functions(prefix: str) -> bytes:
+    """The Python source of a function for each registered op whose name begins so."""
+    registered = op_def_pb2.OpList()
+    registered.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
+    ours = [op for op in registered.op if op.name.startswith(prefix)]
+    return GetPythonWrappers(op_def_pb2.OpList(op=ours).SerializeToString())
 
 
 class ImportedGraph(func_graph.FuncGraph):

@@ -1,9 +1,8 @@
 """TensorFlow's convolutional networks, recurrent networks and transformers, faster on CPUs.
 
-Importing it loads the custom ops, which is all that running an optimised
-SavedModel needs; the names below load when they are asked for. Its sources are
-the sub-package `python`: in a checkout a link to the folder of that name beside
-this one, in a wheel a folder in here.
+Importing it loads the custom ops, which is all that running an optimised SavedModel needs; the
+names below load when they are asked for. Its sources are the sub-package `python`: in a checkout a
+link to the folder of that name beside this one, in a wheel a folder in here.
 """
 
 import importlib as _importlib
@@ -14,6 +13,7 @@ from .python.version import VERSION as __version__
 
 if _typing.TYPE_CHECKING:
     from . import layers, ops, rewriter
+    from .python.enable import ProgramReport, disable, enable, enabled, report
     from .python.info import info
     from .python.ops.post_ops import PostOps
     from .python.ops.tensor_desc import TensorDesc
@@ -22,20 +22,21 @@ if _typing.TYPE_CHECKING:
     from .python.targets import load, optimize
     from .python.threads import set_threads
 
-# Name -> the module that has it, or that it is.
-_HOMES = {
-    "Options": ".python.options",
-    "PostOps": ".python.ops.post_ops",
-    "TensorDesc": ".python.ops.tensor_desc",
-    "info": ".python.info",
-    "layers": ".layers",
-    "load": ".python.targets",
-    "ops": ".ops",
-    "optimize": ".python.targets",
-    "optimize_saved_model": ".python.saved_model",
-    "rewriter": ".rewriter",
-    "set_threads": ".python.threads",
+# Module -> the names that it has here.
+_NAMES = {
+    ".layers": "layers",
+    ".ops": "ops",
+    ".rewriter": "rewriter",
+    ".python.enable": "ProgramReport disable enable enabled report",
+    ".python.info": "info",
+    ".python.ops.post_ops": "PostOps",
+    ".python.ops.tensor_desc": "TensorDesc",
+    ".python.options": "Options",
+    ".python.saved_model": "optimize_saved_model",
+    ".python.targets": "load optimize",
+    ".python.threads": "set_threads",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 __all__ = [*_HOMES, "__version__"]
 
 
@@ -43,15 +44,14 @@ def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = _importlib.import_module(_HOMES[name], __name__)
-    globals()[name] = home if _HOMES[name] == f".{name}" else getattr(home, name)
-    return globals()[name]
+    return globals().setdefault(name, home if _HOMES[name] == f".{name}" else getattr(home, name))
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-# The command line answers --help and bad paths before it loads TensorFlow.
+# The command line answers --help and bad paths before it loads it.
 if not _is_command_line():
     from .python.native import library as _library
 

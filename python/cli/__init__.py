@@ -30,9 +30,13 @@ COMMANDS = {
     tools.layout: "tf-blockdnn layout nChw16c --dims 1,20,4,4",
     tools.info: "tf-blockdnn info --json",
     tools.demo: "tf-blockdnn demo my_pictures",
+    tools.run: "tf-blockdnn run --report report.json my_script.py",
 }
+# What follows the program of `run` is the program's.
+AS_IT_IS = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 for command, example in COMMANDS.items():
-    app.command(epilog=f"Example: {example}")(command)
+    settings = AS_IT_IS if command is tools.run else {}
+    app.command(epilog=f"Example: {example}", context_settings=settings)(command)
 
 
 def main() -> None:

@@ -1,8 +1,10 @@
-"""The commands that need no model: layout, info, demo."""
+"""The commands that take no model: layout, info, demo, run."""
 
 from __future__ import annotations
 
+import os
 import pathlib
+import sys
 from typing import Annotated
 
 import typer
@@ -121,3 +123,46 @@ def demo(
 
     result_console.print(tables.comparison(result.pictures[0].comparison))
     result_console.print(tables.what_next(result, command=_launch.command()), soft_wrap=True)
+
+
+def run(
+    program: Annotated[
+        list[str],
+        typer.Argument(
+            help="A Python script, or with -m a module, and its arguments.",
+            metavar="PROGRAM [ARGS]...",
+            show_default=False,
+        ),
+    ],
+    module: Annotated[
+        bool, typer.Option("-m", help="PROGRAM is a module, as for `python -m`.")
+    ] = False,
+    report: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to write what became of each function; all of it where FILE ends with "
+            ".json. Otherwise the end of stderr says it.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run a Python program with all that TensorFlow computes for it made faster.
+
+    The program, and those that it starts, run as they are, with tf_blockdnn.enable() behind their
+    `import tensorflow`. Nothing is written but what the program writes.
+    """
+    if not module and not pathlib.Path(program[0]).exists():
+        raise UserError(f"{program[0]}: no such script; -m takes a module")
+    file = ""
+    if report is not None:
+        file = os.fspath(report.resolve())
+        if not report.resolve().parent.is_dir():
+            raise UserError(f"--report {report}: no such folder {report.resolve().parent}")
+    startup = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup")
+    paths = [startup, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    os.environ["TF_BLOCKDNN_ENABLE"] = "1"
+    os.environ["TF_BLOCKDNN_RUN"] = f"{os.getpid()}:{file}"  # The same process goes on.
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *["-m"][: int(module)], *program])

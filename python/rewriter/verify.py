@@ -20,7 +20,7 @@ from .report import Report
 TOLERANCES = {None: 0.0, "bf16": 0.1, "int8": 0.25, "bf16-weights": 0.05, "int8-weights": 0.1}
 _SIDE = 64  # of unknown sizes but the batch
 _WRITES_VARIABLES = ("Assign", "Resource", "Rng", "Stateful")  # how the names of such ops begin
-_ACTS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # graph -> what `_acts` says of it
+_ACTS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # graph -> its `effects`
 
 
 def check_signature(original, rewritten) -> None:
@@ -76,7 +76,7 @@ def check_numbers(
 
 def why_only_once(concrete) -> str:
     """What acts outside of the function, or draws, each time that it runs; empty if nothing."""
-    acts = _acts(concrete)[0]
+    acts = [f"{name} ({op})" for name, op, _ in effects(concrete) if not _writes_variable(op)]
     more = f" and {len(acts) - 1} more" if len(acts) > 1 else ""
     return f"{acts[0]}{more} would act outside of it or draw at random again" if acts else ""
 
@@ -90,7 +90,8 @@ def check_repeatable(concrete, what: str, remedy: str) -> None:
 @contextlib.contextmanager
 def unchanged(concrete):
     """Whatever the function assigns meanwhile, its variables have their values afterwards."""
-    captured = dict(enumerate(concrete.captured_inputs)) if _acts(concrete)[1] else {}
+    writes = any(_writes_variable(op) for _, op, _ in effects(concrete))
+    captured = dict(enumerate(concrete.captured_inputs)) if writes else {}
     variables = variables_of(captured)
     held = {place: variable.read() for place, variable in variables.items()}
     try:
@@ -109,8 +110,12 @@ def _is_same_memory(a, b) -> bool:
         return False
 
 
-def _acts(concrete) -> tuple[list[str], bool]:
-    """ "node (op)" of all that acts outside of the function or draws; whether it assigns."""
+def _writes_variable(op: str) -> bool:
+    return op.startswith(_WRITES_VARIABLES)
+
+
+def effects(concrete) -> list[tuple[str, str, tf.DType | None]]:
+    """(node, op, its attribute dtype) of all that assigns, acts outside or draws."""
     graph = concrete.graph
     if graph not in _ACTS:
         fetches = [Ref.parse(tensor.name) for tensor in results_of(concrete)]
@@ -124,9 +129,11 @@ def _acts(concrete) -> tuple[list[str], bool]:
             seen |= new
             nodes += (inner for name in new for inner in functions[name].node_def)
         acting = [node for node in nodes if ordering.acts(node)]
-        writes = [node for node in acting if node.op.startswith(_WRITES_VARIABLES)]
-        outside = [f"{node.name} ({node.op})" for node in acting if node not in writes]
-        _ACTS[graph] = outside, bool(writes)
+        kinds = [node.attr["dtype"].type if "dtype" in node.attr else 0 for node in acting]
+        _ACTS[graph] = [
+            (node.name, node.op, tf.as_dtype(kind) if kind else None)
+            for node, kind in zip(acting, kinds, strict=True)
+        ]
     return _ACTS[graph]
 
 

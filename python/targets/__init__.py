@@ -23,4 +23,4 @@ from .keras_inputs import trace as trace_keras_model
 from .optimize import load, optimize
 from .result import OptimizedFunction, OptimizedModel
 from .saved_model import SavedModel, sizes
-from .target import Settings, has_open_sizes, of_any_batch, sized
+from .target import Settings, convert, has_open_sizes, of_any_batch, sized

@@ -30,6 +30,7 @@ class LiveCall:
 
     Attributes:
         current: the Call that runs, as long as no weight changes.
+        renewals: how often weights have changed.
     """
 
     def __init__(self, rewritten: Rewritten, wrap: Callable):
@@ -39,6 +40,7 @@ class LiveCall:
         """
         self._wrap, self._lock = wrap, threading.RLock()
         self._signs: list[_Sign] = []
+        self.renewals = 0
         self._adopt(rewritten)
         self.count = self.current.count
 
@@ -74,6 +76,7 @@ class LiveCall:
         return self.current
 
     def _renew(self) -> None:
+        self.renewals += 1
         with tf.init_scope():
             rewritten = self._live.renew()
             if rewritten is None:
