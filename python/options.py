@@ -38,7 +38,7 @@ class Options:
         verify: "numbers" also runs both models on a random input and compares. Where there are
             calibration data it is a batch of these.
         tolerance: for "numbers": the largest difference, relative to the output. With
-            precision="bf16" it is at least 0.1, with "int8" at least 0.25.
+            precision="bf16" it is at least 0.1, with "int8" and "int8-dynamic" at least 0.25.
         exclude: names of nodes or layers, or regular expressions that match them, to leave alone.
             They stay with TensorFlow.
         only: names of nodes or layers, or regular expressions that match them, to convert alone.
@@ -50,8 +50,10 @@ class Options:
             change folds and packs all weights again (docs/models.md, "Weights").
         precision: bf16 or int8 in the place of float32, for whole layers or for weights alone.
             "bf16" and "int8" let convolutions and what lies between them read and write these
-            types; "bf16-weights" and "int8-weights" store the weights of convolutions, Dense and
-            recurrent layers so and compute in float32 (docs/low-precision.md). None is float32.
+            types, and products by weights multiply them; "int8-dynamic" is int8 for products alone,
+            without calibration. "bf16-weights" and "int8-weights" store the weights of
+            convolutions, Dense and recurrent layers so and compute in float32
+            (docs/low-precision.md). None is float32.
         max_loss: for a precision: the largest root mean square error of an output, relative to it.
             0.05 is 5 %, or 26 dB. The layers that lose most stay float32 until it holds on
             calibration data.
@@ -86,7 +88,7 @@ class Options:
     exclude: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
     weights: Literal["snapshot", "live"] = "snapshot"
-    precision: Literal[None, "bf16", "int8", "bf16-weights", "int8-weights"] = None
+    precision: Literal[None, "bf16", "int8", "int8-dynamic", "bf16-weights", "int8-weights"] = None
     max_loss: float | None = None
     deterministic: bool = False
     autotune: bool = False

@@ -113,10 +113,8 @@ class Precision:
     """What low precision costs.
 
     Attributes:
-        precision: "bf16" or "int8", or of weights alone "bf16-weights" or "int8-weights": what was
-            asked for, or what the model is of.
-        layers: each convolution, and of weights alone each product, in the order in which they run,
-            those that stay float32 first.
+        precision: one of those of `Options`: what was asked for, or what the model is of.
+        layers: each convolution, product and recurrent layer that the precision is for.
         left: (node, reason) of each product that this precision does not change.
         outputs: what the outputs lose; empty without calibration data.
         samples: how many were held back to judge by.

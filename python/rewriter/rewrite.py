@@ -444,7 +444,7 @@ class Rewrite:
                 f"the function has a gradient of its own at {names[0]} (tf.stop_gradient, "
                 "tf.custom_gradient), which its optimised form does not have"
             )
-        elif self.options.precision in ("bf16", "int8"):
+        elif self.options.precision and not self.options.precision.endswith("-weights"):
             reason = f'precision="{self.options.precision}" has no gradient'
         else:
             return ""

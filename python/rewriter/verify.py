@@ -17,7 +17,14 @@ from .regions import ops_of_ours
 from .report import Report
 
 # The difference that is allowed at least, by the precision; None is float32.
-TOLERANCES = {None: 0.0, "bf16": 0.1, "int8": 0.25, "bf16-weights": 0.05, "int8-weights": 0.1}
+TOLERANCES = {
+    None: 0.0,
+    "bf16": 0.1,
+    "int8": 0.25,
+    "int8-dynamic": 0.25,
+    "bf16-weights": 0.05,
+    "int8-weights": 0.1,
+}
 _SIDE = 64  # of unknown sizes but the batch
 _WRITES_VARIABLES = ("Assign", "Resource", "Rng", "Stateful")  # how the names of such ops begin
 _ACTS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # graph -> its `effects`

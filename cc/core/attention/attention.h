@@ -18,6 +18,9 @@
 // the formula makes of it: the mean of all values, or nearly. Keys that `causal` leaves out have
 // the weight 0 whatever they hold, as long as their values are finite. Without keys dst is zero.
 //
+// With `rounds` q times its scale, k, weights and v are rounded to bfloat16 before they are
+// multiplied, where keys and values are packed; sums and all between them are float32.
+//
 //   attention_plan.cc     checks, rows of a block, how the work is cut
 //   attention_driver.cc   packs keys and values of a head, multiplies, weighs, multiplies
 //   attention_kernel.cc   scores to weights; the products run on the tiles of cc/core/gemm
@@ -74,6 +77,7 @@ struct AttentionDesc {
   AttentionBias mask;
   float masked = 0.f;
   bool zero_masked = false;
+  bool rounds = false;
 };
 
 // Immutable once made; safe to run on many threads.
@@ -84,6 +88,7 @@ struct AttentionPlan {
   GemmPlan scores, values;    // the keys, 16 columns a block; the values
   int64_t scores_stride = 0;  // floats of a row of scores
   bool packs = true;          // keys and values, for more than few queries
+  bool rounds = false;        // what is multiplied is bfloat16
   bool along_heads = false;   // rows of a block are heads of one query, not queries of one head
   int64_t lines = 0;          // of a group of heads: blocks do not cross them
   int64_t line_rows = 0;      // rows of a line
@@ -92,6 +97,7 @@ struct AttentionPlan {
   int64_t tasks = 0;
 
   ScratchPiece<float> packed_keys, packed_values;  // of a group, for each thread
+  ScratchPiece<float> rounded_keys;                // of a panel, for each thread
   ScratchPiece<float> query_rows, score_rows;      // of a block, for each thread
   ScratchBook scratch;
 };

@@ -24,6 +24,7 @@ class Worker {
     const Scratch scratch(buffers.scratch);
     keys_ = scratch.Grant(plan.packed_keys, thread);
     values_ = scratch.Grant(plan.packed_values, thread);
+    rounded_keys_ = scratch.Grant(plan.rounded_keys, thread);
     queries_ = scratch.Grant(plan.query_rows, thread);
     scores_ = scratch.Grant(plan.score_rows, thread);
   }
@@ -63,24 +64,32 @@ class Worker {
     for (const Panel& panel : plan_.scores.panels) {
       const int64_t first = panel.first_block * kBlock;
       if (first >= keys) break;
-      PackPanel({k + first * d_.k.row, 1, d_.k.row}, d_.head_size,
-                std::min(panel.blocks * kBlock, d_.keys - first), panel.blocks,
-                keys_ + panel.offset);
+      const int64_t columns = std::min(panel.blocks * kBlock, d_.keys - first);
+      GemmB rows = {k + first * d_.k.row, 1, d_.k.row};
+      if (plan_.rounds) {
+        plan_.kernels->round(k + first * d_.k.row, d_.k.row, columns, d_.head_size, 1.f,
+                             rounded_keys_);
+        rows = {rounded_keys_, 1, plan_.scores.k_dwords};
+      }
+      PackPanel(rows, plan_.scores.k_dwords, columns, panel.blocks, keys_ + panel.offset);
     }
     const float* v = buffers_.v + d_.v.offset(group.b, group.g, 0);
     for (const Panel& panel : plan_.values.panels) {
       const int64_t first = panel.first_block * kBlock;
-      PackPanel({v + first, d_.v.row, 1}, keys,
-                std::min(panel.blocks * kBlock, d_.value_size - first), panel.blocks,
-                values_ + panel.offset);
+      const int64_t width = panel.blocks * kBlock, columns = std::min(width, d_.value_size - first);
+      if (plan_.rounds) {
+        plan_.kernels->pair(v + first, d_.v.row, keys, columns, width, values_ + panel.offset);
+      } else {
+        PackPanel({v + first, d_.v.row, 1}, keys, columns, panel.blocks, values_ + panel.offset);
+      }
     }
   }
 
   void RunBlock(const Group& group, const Block& block) const {
     const int64_t keys = Keys(block);
-    plan_.kernels->scale(buffers_.q + d_.q.offset(group.b, block.n, block.t), RowStride(d_.q),
-                         block.rows, d_.head_size,
-                         d_.soft_cap == 0.f ? d_.scale : d_.scale / d_.soft_cap, queries_);
+    const auto scale = plan_.rounds ? plan_.kernels->round : plan_.kernels->scale;
+    scale(buffers_.q + d_.q.offset(group.b, block.n, block.t), RowStride(d_.q), block.rows,
+          d_.head_size, d_.soft_cap == 0.f ? d_.scale : d_.scale / d_.soft_cap, queries_);
     if (!plan_.packs) return RunUnpacked(group, block, keys);
     MultiplyByKeys(block, keys);
     Weigh(group, block, keys);
@@ -105,14 +114,15 @@ class Worker {
   PanelCall<Panel> Call(const GemmPlan& plan, const float* packed, int64_t k) const {
     PanelCall<Panel> call;
     call.isa = plan.isa;
-    call.family = TileFamily::kStrided;
+    call.family = plan.family;
     call.panels = plan.panels.data();
     call.end = static_cast<int64_t>(plan.panels.size());
     call.packed = packed;
     call.tap_offsets = plan.tap_offsets.data();
-    call.tap_length = plan.tap_offsets.size() > 1 ? plan.tap_offsets[1] : std::max<int64_t>(1, k);
-    call.taps = k / call.tap_length;
-    call.tail_length = k % call.tap_length;
+    const int64_t dwords = CeilDiv(k, PerDword(plan.family));
+    call.tap_length = plan.tap_offsets.size() > 1 ? kGemmTap : std::max<int64_t>(1, dwords);
+    call.taps = dwords / call.tap_length;
+    call.tail_length = dwords % call.tap_length;
     call.tail_taps = call.tail_length > 0;
     call.pass_taps = plan.pass_taps;
     // What was packed a moment ago is in L2, unless it is larger.
@@ -123,8 +133,9 @@ class Worker {
   void MultiplyByKeys(const Block& block, int64_t keys) const {
     PanelCall<Panel> call = Call(plan_.scores, keys_, d_.head_size);
     while (call.panels[call.end - 1].first_block * kBlock >= keys) --call.end;
-    call.px_stride = d_.head_size;
+    call.px_stride = plan_.scores.k_dwords;
     const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
+      a->narrow = &plan_.scores.desc.tensors;
       a->dst = scores_ + plan_.scores.panels[g].first_block * kBlock;
       a->epilogue.row_major = 1;
       a->epilogue.valid_lanes = kBlock;
@@ -157,6 +168,7 @@ class Worker {
       rows.masked = d_.masked;
       rows.zero_masked = d_.zero_masked;
     }
+    rows.rounds = plan_.rounds;
     plan_.kernels->weigh(rows);
   }
 
@@ -167,6 +179,7 @@ class Worker {
     const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
       const Panel& panel = plan_.values.panels[g];
       const int64_t first = panel.first_block * kBlock;
+      a->narrow = &plan_.values.desc.tensors;
       a->dst = dst + first;
       a->epilogue.row_major = 1;
       a->epilogue.valid_lanes = static_cast<int32_t>(
@@ -179,7 +192,7 @@ class Worker {
   const AttentionPlan& plan_;
   const AttentionDesc& d_;
   const AttentionBuffers& buffers_;
-  float *keys_, *values_, *queries_, *scores_;
+  float *keys_, *values_, *rounded_keys_, *queries_, *scores_;
 };
 
 void FillWithZeros(const AttentionDesc& d, float* dst) {

@@ -1,5 +1,6 @@
 #include "cc/core/attention/attention_kernel.h"
 
+#include "cc/simd/convert/quantized.h"
 #include "cc/simd/math/softmax_row.h"
 
 namespace bd::BD_ISA {
@@ -8,6 +9,48 @@ namespace {
 void Scale(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
            float* dst) {
   for (int64_t r = 0; r < rows; ++r) ScaleRow(src + r * stride, scale, columns, dst + r * columns);
+}
+
+// In memory order, so that dst may begin where src does.
+inline void RoundRow(const float* src, float factor, int64_t columns, float* dst) {
+  const Quantizer to{Quantization()};
+  const Vec scale = Set1(factor);
+  char* out = reinterpret_cast<char*>(dst);
+  for (int64_t c = 0; c < columns; c += kLanes) {
+    const int n = static_cast<int>(columns - c < kLanes ? columns - c : kLanes);
+    alignas(64) Bfloat16 some[kLanes];
+    to.Store(some, Mul(LoadN(src + c, n), scale));
+    __builtin_memcpy(out + c * sizeof(Bfloat16), some, static_cast<size_t>(n) * sizeof(Bfloat16));
+  }
+  if (columns % 2 != 0) __builtin_memset(out + columns * sizeof(Bfloat16), 0, sizeof(Bfloat16));
+}
+
+void Round(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
+           float* dst) {
+  const int64_t dwords = (columns + 1) / 2;
+  for (int64_t r = 0; r < rows; ++r) RoundRow(src + r * stride, scale, columns, dst + r * dwords);
+}
+
+// A vector of floats that are bfloat16 numbers.
+inline Vec Rounded(Vec v) {
+  alignas(64) Bfloat16 numbers[kLanes];
+  StoreAs(numbers, v);
+  return LoadAs(numbers);
+}
+
+void Pair(const float* src, int64_t stride, int64_t rows, int64_t columns, int64_t width,
+          float* dst) {
+  const Vec upper = FromBits(SetInt(-65536)), lower = FromBits(SetInt(65535));
+  for (int64_t r = 0; r < rows; r += 2, src += 2 * stride, dst += width) {
+    for (int64_t c = 0; c < width; c += kLanes) {
+      const int64_t left = columns - c;
+      const int n = static_cast<int>(left < 0 ? 0 : left < kLanes ? left : kLanes);
+      const Vec first = Rounded(LoadN(src + c, n));
+      const Vec second = r + 1 < rows ? Rounded(LoadN(src + stride + c, n)) : Zero();
+      const Vec down = FromBits(ShiftRight<16>(Bits(first)));  // with copies of the sign above
+      Store(dst + c, Or(And(down, lower), And(second, upper)));
+    }
+  }
 }
 
 inline void AddRow(const float* bias, int64_t step, int64_t columns, float* scores) {
@@ -62,6 +105,7 @@ void Weigh(const AttentionRows& a) {
     SoftmaxRow(scores, columns, scores);
     if (a.zero_masked) MaskRow(a.mask + r * a.mask_stride, a.mask_step, columns, 0.f, scores);
     for (int64_t c = columns; c < a.columns; ++c) scores[c] = 0.f;
+    if (a.rounds) RoundRow(scores, 1.f, a.columns, scores);
   }
 }
 
@@ -114,7 +158,7 @@ void Combine(const float* weights, const float* v, int64_t stride, int64_t keys,
   }
 }
 
-constexpr AttentionKernels kKernels = {Scale, Weigh, Dots, Combine};
+constexpr AttentionKernels kKernels = {Scale, Round, Pair, Weigh, Dots, Combine};
 
 }  // namespace
 

@@ -27,12 +27,20 @@ struct AttentionRows {
   int64_t mask_stride, mask_step;
   float masked;
   bool zero_masked;  // the weights of masked scores are 0, in rows of nothing else, too
+  bool rounds;       // weights are bfloat16, in dwords from where the row begins
 };
 
 struct AttentionKernels {
   // dst[r][c] = scale * src[r * stride + c], rows of dst one behind the other.
   void (*scale)(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
                 float* dst);
+  // The same in bfloat16: rows of dst are whole dwords, a zero behind an odd number of columns.
+  void (*round)(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
+                float* dst);
+  // Dword [r / 2][c] of dst, which has `width` columns, is src[r][c] and src[r + 1][c] in bfloat16;
+  // zero where there is none.
+  void (*pair)(const float* src, int64_t stride, int64_t rows, int64_t columns, int64_t width,
+               float* dst);
   void (*weigh)(const AttentionRows& rows);
   // For few queries: no loop over panels (cc/core/gemm), which would pack keys and values, more
   // work than these products themselves. scores[s] = sum over c of q[c] k[s * stride + c].

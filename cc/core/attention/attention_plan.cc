@@ -55,7 +55,7 @@ std::string Check(const AttentionDesc& d) {
 
 // Rows of scores of a block, whole tiles of them.
 int64_t MostRows(const AttentionPlan& p) {
-  const int64_t tile = TilePixels(p.isa, TileFamily::kStrided, p.scores.panels[0].blocks);
+  const int64_t tile = TilePixels(p.isa, p.scores.family, p.scores.panels[0].blocks);
   const int64_t row_bytes = p.scores_stride * static_cast<int64_t>(sizeof(float));
   const int64_t tiles = std::max<int64_t>(2, kL1ScoresBytes / row_bytes / tile);
   const int64_t within_l2 = L2CacheBytes() / 2 / row_bytes / tile;
@@ -79,14 +79,23 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
   }
   // Columns behind the last key are computed and not read, so that all blocks are whole.
   const int64_t key_blocks = CeilDiv(d.keys, kBlock);
-  std::string error = MakeGemmPlan({d.head_size, key_blocks * kBlock}, isa, &p.scores);
-  if (error.empty()) error = MakeGemmPlan({d.keys, d.value_size}, isa, &p.values);
+  const int64_t group = d.heads / d.kv_heads;
+  p.packs = group * d.queries >= kFewestPackedRows;
+  p.rounds = d.rounds && p.packs;
+  GemmDesc scores, values;
+  scores.k = d.head_size;
+  scores.n = key_blocks * kBlock;
+  values.k = d.keys;
+  values.n = d.value_size;
+  for (GemmDesc* product : {&scores, &values}) {
+    product->a = product->b = p.rounds ? DataType::bf16 : DataType::f32;
+  }
+  std::string error = MakeGemmPlan(scores, isa, &p.scores);
+  if (error.empty()) error = MakeGemmPlan(values, isa, &p.values);
   if (!error.empty()) return error;
   // Rows an odd number of lines apart do not share sets of the cache.
   p.scores_stride = (key_blocks | 1) * kBlock;
 
-  const int64_t group = d.heads / d.kv_heads;
-  p.packs = group * d.queries >= kFewestPackedRows;
   p.along_heads = d.queries < group;
   p.lines = p.along_heads ? d.queries : group;
   p.line_rows = p.along_heads ? group : d.queries;
@@ -107,7 +116,11 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
     p.packed_keys = p.scratch.Book<float>("packed keys", floats(p.scores), threads);
     p.packed_values = p.scratch.Book<float>("packed values", floats(p.values), threads);
   }
-  p.query_rows = p.scratch.Book<float>("queries", rows * d.head_size, threads);
+  if (p.rounds) {
+    const int64_t columns = p.scores.panels[0].blocks * kBlock;
+    p.rounded_keys = p.scratch.Book<float>("keys", columns * p.scores.k_dwords, threads);
+  }
+  p.query_rows = p.scratch.Book<float>("queries", rows * p.scores.k_dwords, threads);
   p.score_rows = p.scratch.Book<float>("scores", rows * p.scores_stride, threads);
   *plan = std::move(p);
   return plan->scratch.Check();

@@ -25,6 +25,7 @@ class Attention(Record, title="attention"):
         layouts: "BTNH", "BNTH" or "TBNH" of q, k, v and the result.
         soft_cap: c of c tanh(score / c), which comes before biases; 0: none.
         late_biases: how many of the biases, the last ones, are added behind the mask.
+        round_rows: whether q, k, v and weights may become bfloat16 before they are multiplied.
         masked_value: the score where the mask is false.
         zero_masked: whether the weight is 0 there whatever the row has.
         q_at, k_at, v_at: of a larger tensor, the indices of axes at_axis, at_axis + 1, .. at which
@@ -41,6 +42,7 @@ class Attention(Record, title="attention"):
     zero_masked: bool
     soft_cap: float = 0.0
     late_biases: int = 0
+    round_rows: bool = False
     q_at: tuple[int, ...] = ()
     k_at: tuple[int, ...] = ()
     v_at: tuple[int, ...] = ()
@@ -58,7 +60,9 @@ class Attention(Record, title="attention"):
 
     def _kind(self) -> str:
         causal = ", causal" if self.causal else ""
-        return f"heads of {self.head_size} and {self.channels}{causal}, {' '.join(self.layouts)}"
+        rows = ", rows rounded" if self.round_rows else ""
+        heads = f"heads of {self.head_size} and {self.channels}"
+        return f"{heads}{causal}{rows}, {' '.join(self.layouts)}"
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
         names = ("q_layout", "k_layout", "v_layout", "dst_layout")
@@ -72,7 +76,7 @@ class Attention(Record, title="attention"):
 
 @function_of(
     Attention,
-    "causal masked_value zero_masked soft_cap late_biases at_axis scratchpad_mode",
+    "causal masked_value zero_masked soft_cap late_biases at_axis round_rows scratchpad_mode",
 )
 def attention(
     q,
@@ -115,6 +119,9 @@ def attention(
         are without N.
       q_at, k_at, v_at: k may be k[:, i, j] of a larger tensor, with k_at = (i, j); q and v
         likewise. So a cache of all layers is read in its place.
+      round_rows: whether scaled q, k, v and the weights may be rounded to bfloat16 before they are
+        multiplied; scores and sums are float32. They are where at least four queries share keys and
+        the CPU has AVX512-BF16; others gain nothing by it.
       at_axis: the first of the axes that these are indices of. With 2, k_at = (i,) is k[:, :, i]:
         so the product [B, T, 3, N, H] that makes all three is read in its place.
 

@@ -13,6 +13,8 @@ from ..bundle import Bundle
 from ..call import OpCall, function_of
 from ..record import Record
 
+_ROWS = {"quantized": "quantize_rows", "rounded": "round_rows"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class InnerProduct(Record, title="inner product"):
@@ -29,6 +31,7 @@ class InnerProduct(Record, title="inner product"):
         constant_weights: whether they never change.
         stored_dtype: of the weights where they are a tensor.
         quantize_rows: whether rows become integers, too, before they meet weights of int8.
+        round_rows: whether rows may become bfloat16 before they meet weights of bfloat16.
         algorithm: "auto" packs the weights where few rows gain by it, "direct" does not.
     """
 
@@ -42,6 +45,7 @@ class InnerProduct(Record, title="inner product"):
     weight_steps: np.ndarray | None = field(default=None, repr=False)
     stored_dtype: int = FLOAT32
     quantize_rows: bool = False
+    round_rows: bool = False
     algorithm: str = "auto"
 
     @property
@@ -65,7 +69,8 @@ class InnerProduct(Record, title="inner product"):
         kind = f"{self.in_channels}->{self.channels}"
         if self.weights_type != FLOAT32:
             kind += f" {tf.as_dtype(self.weights_type).name}"
-        return f"{kind}, rows quantized" if self.quantize_rows else kind
+        rows = [f"rows {how}" for how in ("quantized", "rounded") if getattr(self, _ROWS[how])]
+        return ", ".join([kind, *rows])
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
         offsets, scales = {}, [inputs["weight_scales"]] if "weight_scales" in inputs else []
@@ -82,7 +87,10 @@ class InnerProduct(Record, title="inner product"):
         return attributes | offsets, [*tensors, scales]
 
 
-@function_of(InnerProduct, "constant_weights algorithm scales_offset quantize_rows scratchpad_mode")
+@function_of(
+    InnerProduct,
+    "constant_weights algorithm scales_offset quantize_rows round_rows scratchpad_mode",
+)
 def inner_product(
     src,
     weights,
@@ -93,13 +101,14 @@ def inner_product(
     weights_shape=None,
     weights_offset: int = 0,
     weight_scales=None,
+    dtype=None,
 ):
     """Computes src @ weights and then a chain of post-ops before the result is stored.
 
     Args:
-      src: float32, [.., ic]; any rank of 1 and more.
-      weights: float32, [ic, oc]. Or bfloat16 or int8: they stay so in memory, and arithmetic
-        is that of float32.
+      src: float32, [.., ic]; any rank of 1 and more. Or bfloat16, with weights of bfloat16.
+      weights: float32, [ic, oc]. Or bfloat16 or int8: weights stay narrow in memory, and arithmetic
+        with a src of float32 is that of float32. bfloat16 is multiplied by bfloat16.
       args: float32 operands that the chain calls #0, #1, ... A channel operand has
         oc elements, a sample_channel operand is [N, oc] with N the result's first
         dimension; a tensor operand and the operand of sum have the result's shape.
@@ -115,9 +124,14 @@ def inner_product(
         [scales_offset, scales_offset + oc).
       scales_offset: elements.
       quantize_rows: with weights of int8: as in `packed_matmul`.
+      round_rows: with weights of bfloat16: whether rows of a src of float32 may be rounded to
+        bfloat16, too. They are where there are at least six and the CPU has AVX512-BF16; others
+        gain nothing by it.
+      dtype: of the result: float32, or bfloat16 where src is or its rows are rounded or quantized;
+        None: float32.
 
     Returns:
-      float32, [.., oc].
+      [.., oc] of dtype.
 
     Source: inner product and post-ops (eltwise, sum, binary) of oneDNN.
 
@@ -143,5 +157,6 @@ def inner_product(
         "weights_shape": weights_shape,
         "weights_offset": weights_offset,
         "post_ops": post_ops,
+        "dst_type": tf.float32 if dtype is None else tf.dtypes.as_dtype(dtype),
     }
     return OpCall((src, weights, args, scales), attributes)

@@ -18,7 +18,7 @@ _FAR = 512
 _MISSING = (
     'precision="int8" needs calibration: some dozens of typical inputs, as an array of samples, a '
     "tf.data.Dataset of batches, or a .npz file or a folder of .npy files (--calibration); "
-    'precision="bf16" needs none'
+    'precision="bf16" and "int8-dynamic" need none'
 )
 
 

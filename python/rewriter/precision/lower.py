@@ -100,7 +100,7 @@ def lower(run, data, on_batch=None):
     report.warnings += warnings
     if not report.precision.count:
         report.warnings.append(_unchanged(report.precision, options))
-    elif options.precision == "bf16" and (reason := slow_in_bf16()):
+    elif best.lowering.convolutions and options.precision == "bf16" and (reason := slow_in_bf16()):
         report.notes.append(reason)
     return best
 
@@ -111,7 +111,7 @@ def _observe(run, calibration, lowering: Lowering) -> tuple[list, list]:
     Returns: the batches that are held back, and the tensors of which most is lost beside sentinels.
     """
     batches = split(calibration.batches(run.concrete))
-    if lowering.weights_only:
+    if not lowering.convolves:
         return [batch for batch, is_held in batches if is_held], []
     observing = Lowering(lowering.precision, observing=True)
     watch = run.again(lowering=observing)

@@ -77,6 +77,16 @@ class Lowering:
         return self.precision == "int8"
 
     @property
+    def makes_bytes(self) -> bool:
+        """Whether what is stored narrow is bytes; else it is bfloat16."""
+        return self.precision.startswith("int8")
+
+    @property
+    def convolves(self) -> bool:
+        """Whether convolutions read narrow tensors."""
+        return self.precision in ("bf16", "int8")
+
+    @property
     def weights_only(self) -> bool:
         """Whether weights are stored narrow, and all tensors and arithmetic stay float32."""
         return self.precision.endswith("-weights")

@@ -84,7 +84,7 @@ struct Attention : OpDefaults {
   Axes axes[4] = {};  // of q, k, v and dst
   float scale = 1.f, soft_cap = 0.f, masked_value = 0.f;
   int late_biases = 0;
-  bool causal = false, zero_masked = false;
+  bool causal = false, zero_masked = false, rounds = false;
   // Of q, k and v: the indices of axes at_axis, at_axis + 1, .. of a larger tensor at which they
   // are, such as a cache, or the product that makes all three.
   std::vector<int64_t> at[3];
@@ -117,6 +117,7 @@ struct Attention : OpDefaults {
     v("late_biases: int >= 0 = 0", &late_biases);
     v("q_at: list(int) = []", &at[kQ]);
     v("at_axis: int >= 1 = 1", &at_axis);
+    v("round_rows: bool = false", &rounds);
     VisitScratchpadMode(v);
   }
   Status Check() const {
@@ -254,6 +255,7 @@ struct Attention : OpDefaults {
     if (desc.has_mask) desc.mask = Bias(in[mask()], s.rank);
     desc.masked = masked_value;
     desc.zero_masked = zero_masked && desc.has_mask;
+    desc.rounds = rounds && ActiveIsa() == Isa::kAvx512Bf16;  // Others gain nothing.
     return FromCore(MakeAttentionPlan(desc, ActiveIsa(), site.threads, plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
@@ -272,9 +274,9 @@ struct Attention : OpDefaults {
     const AttentionDesc& d = plan.desc;
     return absl::StrCat("attention ", IsaName(ActiveIsa()), " ", d.batch, "x", d.heads, "/",
                         d.kv_heads, " heads ", d.queries, "x", d.keys, " of ", d.head_size, ", ",
-                        d.value_size, d.causal ? " causal" : "", " biases ", d.num_biases,
-                        d.has_mask ? " mask" : "", " scratch ", call.scratch_bytes, " ",
-                        call.scratch_mode);
+                        d.value_size, d.causal ? " causal" : "", plan.rounds ? " rounded" : "",
+                        " biases ", d.num_biases, d.has_mask ? " mask" : "", " scratch ",
+                        call.scratch_bytes, " ", call.scratch_mode);
   }
 };
 

@@ -1,5 +1,7 @@
 // BlockdnnInnerProduct: rows are the pixels of a plain 1x1 convolution; by narrow weights, which
 // convolutions of floats do not have, a product on packed panels.
+#include <algorithm>
+
 #include "cc/core/gemm/gemm.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 #include "cc/tensorflow/attrs/attrs.h"
@@ -7,6 +9,9 @@
 
 namespace bd {
 namespace {
+
+// Fewer rows wait for weights, so that floats are multiplied as they are in the same time.
+constexpr int64_t kFewestRoundedRows = 6;
 
 struct InnerProductPlan {
   ConvPlan conv;  // by weights of floats
@@ -24,20 +29,22 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
   int num_scales = 0;
   int64_t scales_offset = 0;    // of the first in their tensor
   bool quantizes_rows = false;  // float rows of src become bytes
+  bool rounds_rows = false;     // float rows of src may become bfloat16
+  DataType dst_dtype = DataType::f32;
 
   bool narrow() const { return weights_dtype != DataType::f32; }
   int scales() const { return kArgs + post_ops.num_args; }
 
   static OpSignature Signature() {
     return {"BlockdnnInnerProduct",
-            {"src: T", "weights: weights_type", "args: num_args * T",
+            {"src: T", "weights: weights_type", "args: num_args * float",
              "weight_scales: num_scales * float"},
-            {"dst: T"},
+            {"dst: dst_type"},
             "See bd.ops.inner_product."};
   }
 
   void Visit(AttrVisitor& v) {
-    v("T: {float} = DT_FLOAT", &dtype);
+    v("T: {float, bfloat16} = DT_FLOAT", &dtype);
     v("num_args: int >= 0", &post_ops.num_args);
     VisitWeights(v);
     v("post_ops: string = ''", &post_ops.text);
@@ -49,16 +56,35 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     v("num_scales: int >= 0 = 0", &num_scales);
     v("scales_offset: int >= 0 = 0", &scales_offset);
     v("quantize_rows: bool = false", &quantizes_rows);
+    v("round_rows: bool = false", &rounds_rows);
+    v("dst_type: {float, bfloat16} = DT_FLOAT", &dst_dtype);
   }
-  Status Check() {
+  Status CheckTypes() const {
     TF_RETURN_IF_ERROR(CheckScaleCount(weights_dtype, num_scales));
     if (quantizes_rows && weights_dtype != DataType::s8) {
       return Invalid("quantize_rows is for weights of int8, not of ", DataTypeName(weights_dtype));
     }
+    const bool bf16_alone = rounds_rows || dtype == DataType::bf16;
+    if (bf16_alone && weights_dtype != DataType::bf16) {
+      return Invalid(rounds_rows ? "round_rows" : "src of bfloat16",
+                     " is for weights of bfloat16, not of ", DataTypeName(weights_dtype));
+    }
+    if (dst_dtype != DataType::f32 && !bf16_alone && !quantizes_rows) {
+      return Invalid("dst of ", DataTypeName(dst_dtype),
+                     " needs rows that are rounded (round_rows,",
+                     " quantize_rows) or a src of bfloat16");
+    }
+    return absl::OkStatus();
+  }
+  Status Check() {
+    TF_RETURN_IF_ERROR(CheckTypes());
     src_layout = dst_layout = Layout::nhwc;
     TF_RETURN_IF_ERROR(CheckWeightsShape(2, 1, "[ic, oc]"));
     channels = weights_shape[0];
-    return post_ops.Check();
+    TF_RETURN_IF_ERROR(post_ops.Check());
+    if (dst_dtype == DataType::f32 || !post_ops.chain.ReadsDst()) return absl::OkStatus();
+    return Invalid("post_ops read what a dst of ", DataTypeName(dst_dtype),
+                   " held before; give that as an operand");
   }
 
   Status Shapes(const ShapeList& in, ShapeList* shapes) const {
@@ -96,20 +122,29 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     GemmDesc desc;
     desc.k = channels;
     desc.n = oc;
+    desc.a = dtype;
     desc.b = weights_dtype;
-    desc.widens = !quantizes_rows;
+    desc.tensors.dst.dtype = dst_dtype;
+    plan->rows = in[kSrc].num_elements() / channels;
+    desc.widens = !quantizes_rows && dtype == DataType::f32 && !Rounds(plan->rows);
     desc.pairs = constant_weights && algorithm == ConvAlgorithm::kAuto;
     desc.threads = site.threads;
-    plan->rows = in[kSrc].num_elements() / channels;
     TF_RETURN_IF_ERROR(FromCore(MakeGemmPlan(desc, ActiveIsa(), &plan->gemm)));
     plan->product =
         plan->scratch.Book<uint8_t>("panels of b", GemmScratchBytes(plan->gemm, plan->rows));
     return absl::OkStatus();
   }
 
+  // Whether float rows become bfloat16: a CPU that does not multiply it gains nothing.
+  bool Rounds(int64_t rows) const {
+    if (dst_dtype == DataType::bf16) return true;
+    return rounds_rows && rows >= kFewestRoundedRows && ActiveIsa() == Isa::kAvx512Bf16;
+  }
+
   PackRequest Weights(const Plan& plan, int, OpKernelContext*, WeightsPacker pack) const {
     if (!narrow()) return WeightsOfConv(plan.conv, pack);
-    return {{quantizes_rows ? "quads" : "panels", weights_dtype, plan.gemm.blocking(), "matmul"},
+    const bool widens = plan.gemm.desc.widens;
+    return {{"panels", weights_dtype, plan.gemm.blocking(), widens ? "matmul" : "narrow matmul"},
             {channels, oc},
             plan.gemm.packed_bytes,
             0,
@@ -127,11 +162,11 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
       return RunConv(plan.conv, Buffers(plan.conv.desc.src, plan.conv.desc.dst, m), pool);
     }
     GemmArgs args;
-    args.a = m.in<float>(kSrc);
+    args.a = m.in<void>(kSrc);
     args.a_row_stride = channels;
     args.packed = m.weights[0].as<float>();
     if (num_scales > 0) args.b_scales = m.in<float>(scales()) + scales_offset;
-    args.c = m.out<float>();
+    args.c = m.out<void>();
     args.c_row_stride = oc;
     args.scratch = Scratch(m.scratch).Grant(plan.product);
     PostOpChain chain = post_ops.chain;
@@ -164,12 +199,18 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     *post_ops = chain;
   }
 
+  std::vector<int> reusable_inputs() const {
+    return dst_dtype == DataType::f32 ? WeightsOp::reusable_inputs() : std::vector<int>();
+  }
   BlockedTensors Blocked(const ShapeList&) const { return {}; }
   std::string Describe(const Plan& plan, const Call& call) const {
     if (narrow()) {
       return absl::StrCat("inner_product ", IsaName(ActiveIsa()), " ", plan.rows, "x", channels,
-                          "x", oc, " weights ", DataTypeName(weights_dtype),
-                          quantizes_rows ? " quantized" : "");
+                          "x", oc, " ", DataTypeName(dtype), "->", DataTypeName(dst_dtype),
+                          " weights ", DataTypeName(weights_dtype),
+                          quantizes_rows          ? " quantized"
+                          : plan.gemm.desc.widens ? ""
+                                                  : " rounded");
     }
     return ConvLine(NoteOfConv("inner_product", plan.conv), *this, call, {&post_ops.chain});
   }

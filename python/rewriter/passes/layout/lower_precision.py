@@ -1,6 +1,6 @@
 """Lets convolutions read and write bfloat16 or bytes, and what lies between them.
 
-Recurrent layers multiply bfloat16, and read and write float32.
+Products and recurrent layers multiply so, too, but read and write float32 (narrow_weights.py).
 
 A tensor is narrow where a convolution reads it, and from there back through all that only moves or
 pools. Who else reads it and takes no narrow type gets it back as float32, by a reorder; a source
@@ -36,12 +36,10 @@ from ...precision.quantize import (
 )
 from ...report import Precision, Report
 from .narrow import joined_values, narrow_tensors, write_types
-from .narrow_weights import floats, narrow_weights, snr_of
+from .narrow_weights import MOST_PRODUCTS, floats, narrow_weights, snr_of
 from .open_squeeze_excite import open_squeeze_excite
 
 _FASTER = '{}: convolutions of bfloat16 run in float32; precision="bf16" makes them bfloat16'
-# Products whose sum is an int32 whatever they are: 2^31 / (255 * 128).
-_MOST_PRODUCTS = 65_000
 _MULTIPLYING = Attention | Convolution | InnerProduct | SqueezeExcite
 # Ops that multiply as layers do, of TensorFlow and of models that have ops of ours already.
 _MULTIPLY = frozenset(
@@ -53,29 +51,34 @@ _MULTIPLY = frozenset(
 
 def lower_precision(body: Body, context: Context) -> None:
     """With `precision`, makes convolutions and what lies between them, or weights alone, narrow."""
-    if context.lowering is None:
+    lowering = context.lowering
+    if lowering is None:
         return _lower_as_it_was(body, context)
-    if context.lowering.weights_only:
-        narrow_weights(body, context.lowering, context.report)
-    else:
-        _lower_tensors(body, context.lowering, context)
-    if not context.lowering.observing:
-        _name_what_stays(body, context.lowering, context)
+    if lowering.convolves:
+        _lower_tensors(body, lowering, context)
+    if not lowering.observing:
+        narrow_weights(body, lowering, context.report)
+        if not lowering.weights_only:
+            _round_attention(body, lowering)
+        _name_what_stays(body, lowering, context)
 
 
 def _lower_tensors(body: Body, lowering: Lowering, context: Context) -> None:
-    """Makes convolutions and what lies between them narrow, and the weights of heads."""
+    """Makes convolutions and what lies between them narrow."""
     if body.place is not None:  # Nobody has seen the values of a loop's or a branch's tensors.
         if lowering.is_int8:
             return
         lowering = replace(lowering, means={})
-    lowered = _lower(
-        body, lowering, lambda node: body.label(node.name) not in lowering.keep, context.report
-    )
-    if lowered and not lowering.observing:
-        _narrow_heads(body, lowering, context.report)
-    if not (lowering.is_int8 or lowering.observing):
-        narrow_weights(body, lowering, context.report, lambda node: node.op == Rnn.op)
+    _lower(body, lowering, lambda node: body.label(node.name) not in lowering.keep, context.report)
+
+
+def _round_attention(body: Body, lowering: Lowering) -> None:
+    """Lets attention multiply bfloat16, whatever products by weights multiply."""
+    for node in body.view.topological():
+        if isinstance(node.payload, Attention):
+            keep = body.label(node.name) in lowering.keep
+            lowering.layers.append(Layer(body.label(node.name), "float32" if keep else "bfloat16"))
+            node.payload = replace(node.payload, round_rows=not keep)
 
 
 def _name_what_stays(body: Body, lowering: Lowering, context: Context) -> None:
@@ -85,13 +88,16 @@ def _name_what_stays(body: Body, lowering: Lowering, context: Context) -> None:
     def reason(node: Node) -> str:
         if why := declined.get(node.name) or context.reason_to_leave(body, node):
             return why
-        if lowering.is_int8 and body.place is not None:
-            return "calibration sees no tensor of a loop or a branch"
-        stores = isinstance(node.payload, InnerProduct) or node.op == Rnn.op
-        if stores and not lowering.weights_only:
-            kind = lowering.precision
-            return f'{kind} is for convolutions; precision="{kind}-weights" stores its weights'
-        if stores or isinstance(node.payload, Conv):
+        if isinstance(node.payload, Conv) and not lowering.weights_only:
+            if not lowering.convolves:
+                return 'precision="int8" makes convolutions bytes, by calibration'
+            if lowering.is_int8 and body.place is not None:
+                return "calibration sees no tensor of a loop or a branch"
+        if node.op == Rnn.op and lowering.makes_bytes and not lowering.weights_only:
+            return (
+                'there is no recurrent layer of bytes; precision="int8-weights" stores its weights'
+            )
+        if node.op == Rnn.op or isinstance(node.payload, InnerProduct | Conv):
             return "its weights are computed or no finite numbers, or it reads a part of a tensor"
         return f"{node.payload.title[0] if node.payload else node.op} is of float32 alone"
 
@@ -100,21 +106,6 @@ def _name_what_stays(body: Body, lowering: Lowering, context: Context) -> None:
         left = node.payload is None and node.op in _MULTIPLY
         if label not in named and (left or isinstance(node.payload, _MULTIPLYING)):
             lowering.left.append((label, reason(node)))
-
-
-def _narrow_heads(body: Body, lowering: Lowering, report: Report) -> None:
-    """Stores the weights of products of one row for each sample, which are read once a row.
-
-    Of 2048 channels and 1000 classes in float32 they are 8 MB.
-    """
-    stored = Lowering(f"{lowering.precision}-weights", keep=lowering.keep)
-
-    def is_head(node: Node) -> bool:
-        shape = isinstance(node.payload, InnerProduct) and body.shapes.shape(node.src)
-        return bool(shape) and len(shape) == 2
-
-    narrow_weights(body, stored, report, is_head)
-    lowering.layers += stored.layers
 
 
 def _lower_as_it_was(body: Body, context: Context) -> None:
@@ -128,19 +119,19 @@ def _lower_as_it_was(body: Body, context: Context) -> None:
 
     if not context.bfloat16:
         return
-    lowering, stored = Lowering("bf16", to_nearest=True), Lowering("bf16-weights")
-    report = context.report
-    reason = slow_in_bf16()
+    reason, report = slow_in_bf16(), context.report
+    lowering = Lowering("bf16-weights" if reason else "bf16", to_nearest=True)
     if reason is None:
         _lower(body, lowering, was_narrow, report)
         layers = [layer for layer in lowering.layers if layer.dtype != "float32"]
+        lowering.layers = []
     else:  # What TensorFlow rounds after each op keeps its digits, as it does in between.
         convolutions = [n for n in body.view.topological() if is_candidate(n, False)]
         layers = [Layer(body.label(n.name), "float32") for n in convolutions if was_narrow(n)]
         if layers and _FASTER.format(reason) not in report.notes:
             report.notes.append(_FASTER.format(reason))
-    narrow_weights(body, stored, report, is_product)
-    layers += stored.layers
+    narrow_weights(body, lowering, report, is_product)
+    layers += lowering.layers
     if not layers:
         return
     if report.precision is None:
@@ -228,7 +219,7 @@ def is_candidate(node: Node, is_int8: bool) -> bool:
     conv = node.payload
     if not isinstance(conv, Conv) or conv.is_narrow or conv.pool or conv.dst_part or conv.src_part:
         return False
-    if is_int8 and conv.taps > _MOST_PRODUCTS:
+    if is_int8 and conv.taps > MOST_PRODUCTS:
         return False
     return bool(np.isfinite(floats(conv)).all())
 

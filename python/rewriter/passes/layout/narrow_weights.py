@@ -1,9 +1,9 @@
-"""Stores weights narrow, where tensors and arithmetic stay float32.
+"""Stores weights narrow, where the tensors between layers stay float32.
 
-Recurrent layers of precision "bf16" also round the rows that they multiply.
-
-Those of convolutions become float32 again when they are packed; products and recurrent layers of
-few rows, which are bound by the memory that they read, keep them as they are stored.
+Of precisions of weights alone arithmetic stays float32, too. Weights of convolutions become float32
+again when they are packed; products and recurrent layers of few rows, which are bound by the memory
+that they read, keep them as they are stored. Of others each layer also rounds the rows that it
+reads: products and recurrent layers to bfloat16, products to bytes with a scale a row.
 """
 
 from collections.abc import Callable
@@ -20,6 +20,8 @@ from ...precision.lowering import Layer, Lowering
 from ...precision.quantize import BF16, bfloat16_weights, quantize_weights, snr
 from ...report import Report
 
+# Products whose sum is an int32 whatever they are: 2^31 / (255 * 128).
+MOST_PRODUCTS = 65_000
 _KERNELS = (1, 2)  # which inputs of a recurrent layer its two matrices are
 
 
@@ -29,14 +31,16 @@ def narrow_weights(
     report: Report,
     wanted: Callable[[Node], bool] = lambda node: True,
 ) -> None:
-    """Stores the weights of convolutions, products and recurrent layers that are wanted so."""
+    """Stores the weights of layers that are wanted so and that the precision has a way for."""
     for node in body.view.topological():
         if not wanted(node):
             continue
-        if node.op == Rnn.op:
-            _store_recurrent(node, body, lowering, report)
-        elif isinstance(node.payload, Conv | InnerProduct):
+        if isinstance(node.payload, InnerProduct):
             _store(node, body, lowering)
+        elif isinstance(node.payload, Conv) and lowering.weights_only:
+            _store(node, body, lowering)
+        elif node.op == Rnn.op and (lowering.weights_only or not lowering.makes_bytes):
+            _store_recurrent(node, body, lowering, report)
 
 
 def floats(conv: Conv) -> np.ndarray:
@@ -48,7 +52,7 @@ def floats(conv: Conv) -> np.ndarray:
 
 def snr_of(weights: np.ndarray, lowering: Lowering) -> float:
     """What rounding the weights leaves, in dB."""
-    if lowering.precision.startswith("bf16"):
+    if not lowering.makes_bytes:
         return snr(weights, weights.astype(BF16))
     return snr(weights, *quantize_weights(weights))
 
@@ -63,11 +67,16 @@ def _store(node: Node, body: Body, lowering: Lowering) -> None:
         inputs.pop("weights", None)
     else:
         return
+    rounds = isinstance(payload, InnerProduct) and not lowering.weights_only
+    if rounds and lowering.makes_bytes and payload.in_channels > MOST_PRODUCTS:
+        return
     if not _takes([weights], body.label(node.name), lowering):
         return
     fields["weights"], scales = _stored(weights, lowering)
     if scales is not None:
         fields["weight_scales"] = scales
+    if rounds:
+        fields["quantize_rows" if lowering.makes_bytes else "round_rows"] = True
     body.view.set_inputs(node, inputs)
     node.payload = replace(payload, **fields)
 
@@ -109,13 +118,13 @@ def _takes(matrices: list[np.ndarray | None], label: str, lowering: Lowering) ->
     if any(weights is None or not np.isfinite(weights).all() for weights in matrices):
         return False
     keep, ratio = label in lowering.keep, min(snr_of(one, lowering) for one in matrices)
-    kind = "int8" if lowering.precision == "int8-weights" else "bfloat16"
+    kind = "int8" if lowering.makes_bytes else "bfloat16"
     lowering.layers.append(Layer(label, "float32" if keep else kind, snr=ratio))
     return not keep
 
 
 def _stored(weights: np.ndarray, lowering: Lowering) -> tuple[np.ndarray, np.ndarray | None]:
     """(the weights, the scales of their columns where they are int8)."""
-    if lowering.precision == "int8-weights":
+    if lowering.makes_bytes:
         return quantize_weights(weights)
     return bfloat16_weights(weights), None

@@ -23,6 +23,9 @@ def _dense(match: Match) -> Conv:
     outputs = weights.shape[1]
     if weights.shape[0] != channels or min(channels, outputs) < BLOCK:
         raise Declined
+    lowering = match.context.lowering
+    if lowering is not None and not (lowering.convolves or lowering.weights_only):
+        raise Declined  # Only products become narrow.
     if match.context.leave.get(match.body.label(root)) == AS_PRODUCT:
         raise Declined
     return Conv(

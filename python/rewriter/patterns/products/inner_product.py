@@ -31,7 +31,9 @@ def _inner_product(match: Match) -> Found:
         raise Declined("the shape of the weights is not known")
     ic, oc = shape[::-1] if turned else shape
     rows = body.shapes.elements(match["x"], nominal=1) // ic
-    if not match.context.options.deterministic and is_slower_product(rows, ic, oc):
+    lowering = match.context.lowering
+    in_floats = lowering is None or lowering.weights_only
+    if in_floats and not match.context.options.deterministic and is_slower_product(rows, ic, oc):
         raise Declined(f"TensorFlow's product is faster at {rows} rows of {ic}->{oc}")
     inputs, values, steps = {"src": _source(match, ic, oc)}, None, None
     if turned or not _is_stored(weights, body):

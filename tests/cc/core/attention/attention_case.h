@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "cc/core/attention/attention.h"
+#include "tests/cc/convert_ref.h"
 #include "tests/cc/core/attention/attention_ref.h"
 #include "tests/cc/guarded_buffer.h"
 
@@ -43,6 +46,7 @@ struct Case {
   float masked = -1e9f, soft_cap = 0.f;
   bool zero_masked = false;
   int late_biases = 0;
+  bool rounds = false;
 
   std::string Name(Isa isa) const {
     std::string name = IsaName(isa);
@@ -52,7 +56,8 @@ struct Case {
     const char* orders[] = {" BTNH", " BNTH", " TBNH"};
     return name + orders[static_cast<int>(order)] + (causal ? " causal " : " ") +
            std::to_string(biases.size()) + " biases, late " + std::to_string(late_biases) +
-           (soft_cap > 0.f ? ", capped" : "") + (mask.empty() ? "" : ", mask");
+           (soft_cap > 0.f ? ", capped" : "") + (mask.empty() ? "" : ", mask") +
+           (rounds ? ", rounded" : "");
   }
 
   AttentionBias Bias(const Broadcast& b) const {
@@ -91,6 +96,7 @@ struct Case {
     if (d.has_mask) d.mask = Bias(mask[0]);
     d.masked = masked;
     d.zero_masked = zero_masked;
+    d.rounds = rounds;
     return d;
   }
 };
@@ -107,7 +113,10 @@ struct Tensors {
     std::mt19937 random(7);
     std::normal_distribution<float> normal(0.f, 1.f);
     for (GuardedBuffer* tensor : {&q, &k, &v}) {
-      for (float& x : *tensor) x = normal(random);
+      for (float& x : *tensor) {
+        x = normal(random);
+        if (c.rounds) x = Decode(kBfloat16, Encode(kBfloat16, x));  // which is then exact
+      }
     }
     for (const Broadcast& b : c.biases) {
       biases.push_back(std::make_unique<GuardedBuffer>(c.BiasSize(b), guard));
@@ -154,15 +163,21 @@ struct Tensors {
 };
 
 // Weights are within some 20 units of 2^-24 of theirs (the scores of these tensors are below 10),
-// and add up to 1.
-inline void ExpectLikeReference(const Case& c, Isa isa, int threads = 1) {
-  SCOPED_TRACE(c.Name(isa));
-  for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
-    Tensors tensors(c, guard);
-    tensors.Run(isa, threads);
-    const std::vector<float> expected = tensors.Expected();
-    for (size_t i = 0; i < expected.size(); ++i) {
-      ASSERT_NEAR(tensors.dst[i], expected[i], 6e-6) << "element " << i;
+// and add up to 1. Rounded ones are within 2^-8 of themselves.
+inline void ExpectLikeReference(Case c, Isa isa, int threads = 1) {
+  for (bool rounds : {false, true}) {
+    c.rounds = rounds;
+    SCOPED_TRACE(c.Name(isa));
+    for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+      Tensors tensors(c, guard);
+      tensors.Run(isa, threads);
+      const std::vector<float> expected = tensors.Expected();
+      float largest = 0.f;
+      for (float v : tensors.v) largest = std::max(largest, std::fabs(v));
+      const double most = 6e-6 + (rounds ? 0x1p-8 * largest : 0.);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_NEAR(tensors.dst[i], expected[i], most) << "element " << i;
+      }
     }
   }
 }

@@ -56,7 +56,7 @@ def images(count=8):
 def test_a_model_is_nearer_to_float32_than_it_was(models, tmp_path):
     exact, mixed = models
     fast = bd.optimize(mixed, strict=True)
-    x = images()
+    x = images(64)
     wanted = exact(x).numpy()
     before, now = (np.abs(np.asarray(model(x)) - wanted).max() for model in (mixed, fast))
     assert 0 < now <= before < 0.05 * np.abs(wanted).max()
