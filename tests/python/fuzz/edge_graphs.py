@@ -18,9 +18,14 @@ import re
 
 import numpy as np
 import tensorflow as tf
-from formulas import EDGES, RULES, SIBLINGS, Draw, Run, Value
+from formulas import EDGES, RULES, SIBLINGS, Draw, Run, arguments
+from tables import MOVES, STEPS
 
 from tf_blockdnn.python.rewriter import Options, optimize_concrete
+from tf_blockdnn.python.rewriter.patterns.movement import concat, cut, rows
+from tf_blockdnn.python.rewriter.patterns.pixels import fake_quantize, select, spread
+from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import affine, functions
+from tf_blockdnn.python.rewriter.patterns.planes import pad, reduce
 
 
 class Maker:
@@ -83,6 +88,11 @@ class Maker:
             values.flat[0] = self.draw.of(*EDGES)
         return self.constant(values)
 
+    def run(self):
+        """Computes formulas of rules, one of them with another op or number."""
+        spoilt = self.draw.integers(0, 8) if self.mode in ("number", "op") else -1
+        return Run(self.draw, self.kind, spoilt)
+
     def axis(self, axis, rank):
         return axis - self.draw.of(0, rank)
 
@@ -94,26 +104,49 @@ def _by_rule(name, **usual):
     """The formula of that rule; `usual` are the numbers that people give it."""
 
     def formula(m, x):
-        rule = RULES[name]
-        spoilt = m.draw.integers(0, 8) if m.mode in ("number", "op") else -1
-        run, given = Run(m.draw, m.kind, spoilt), {}
+        rule, given = RULES[name], {}
         for key in rule.parameters[1:]:
             is_absent = rule.defaults.get(key) is not None and m.draw.of(0, 0, 1)
             value = m.number(usual[key]) if key in usual else m.weights()
-            given[key] = Value(run, None if is_absent else value)
-        result = rule.formula(run, Value(run, x), **given)
-        if result.error:
-            raise result.error
-        return result.tensor
+            given[key] = None if is_absent else value
+        return m.run().of(rule, {"x": x} | given).tensor
+
+    return formula
+
+
+def _drawn(*rules):
+    """The formula of one of the rules, with arguments drawn as in its own test."""
+
+    def formula(m, x):
+        rule = m.draw.of(*rules)
+        given = arguments(rule, m.draw, x=np.zeros(m.size))
+        others = [name for name in rule.tensors if name != "x"]
+        return m.run().of(rule, given | {"x": x} | {name: beside(m, x) for name in others}).tensor
+
+    def beside(m, x):
+        """A tensor as large as x, or one that is broadcast over it."""
+        axes = m.draw.of([], [], [3], [1], [2], [1, 2])
+        return m.Mean(x, axes, keep_dims=True) if axes else m.draw.of(m.Neg, m.Square)(x)
+
+    return formula
+
+
+def _after_pad(*rules):
+    """The same of a picture with a Pad before it."""
+
+    def formula(m, x):
+        pads = [[0, 0], [1, 0], m.draw.of([0, 0], [0, 1]), [0, 0]]
+        value = m.constant(m.draw.of(-np.inf, 0.0, -1e9, 0.5))
+        x = m.draw.of(
+            lambda: m.Pad(m.Relu(x), pads), lambda: m.Pad(x, pads), lambda: m.PadV2(x, pads, value)
+        )()
+        m.size = [m.size[0], m.size[1] + 1, m.size[2] + pads[2][1], m.size[3]]
+        return _drawn(*rules)(m, x)
 
     return formula
 
 
 _PARTS = {"sixth": 1 / 6, "six": 6.0}
-
-
-def _leaky_op(m, x):
-    return m.LeakyRelu(x, alpha=0.25 if m.mode != "any" else m.draw.of(0.0, 0.5, 1.0, 1.5, -0.5))
 
 
 def _affine(m, x):
@@ -129,56 +162,6 @@ def _affine(m, x):
     return x
 
 
-def _batch_norm(m, x):
-    channels = m.size[-1]
-    gamma, beta, mean, variance = m.draw.uniform(0.5, 2.0, (4, channels)).astype(np.float32)
-    if m.mode == "any":
-        m.draw.of(gamma, beta, mean, variance)[0] = m.draw.of(*EDGES)
-    epsilon = 1e-3 if m.mode != "any" else m.draw.of(0.0, 1e-3, 1.0)
-    scaled = map(m.constant, (gamma, beta, mean, variance))
-    return m.FusedBatchNormV3(x, *scaled, epsilon=epsilon, is_training=False)[0]
-
-
-def _comparison(m, x):
-    other = m.number(0.5) if m.draw.of(0, 1) else m.weights()
-    operands = m.draw.of((x, other), (other, x))
-    compare = getattr(m, m.draw.of("Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual"))
-    return m.Cast(compare(*operands), m.kind)
-
-
-def _of_two(m, x):
-    other = m.Square(x)
-    if m.mode == "any" or m.draw.of(0, 1):
-        other = m.draw.of(other, m.Mean(x, [1, 2], keep_dims=True), m.weights(0.5, 3.0))
-    operands = (x, other) if m.mode != "any" else m.draw.of((x, other), (other, x))
-    ops = ("Mul", "AddV2", "Sub", "Maximum", "SquaredDifference")
-    return getattr(
-        m, m.draw.of(*ops, *(() if m.mode != "any" else ("FloorDiv", "FloorMod", "RealDiv")))
-    )(*operands)
-
-
-def _unary(m, x):
-    ops = ("Abs", "Ceil", "Elu", "Expm1", "Floor", "Neg", "Relu", "Relu6", "Rint", "Round", "Selu")
-    ops += ("Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Square", "Tanh", "Reciprocal")
-    return getattr(m, m.draw.of(*ops))(x)
-
-
-def _select(m, x):
-    other, number = m.Neg(x), m.number(0.25)
-    condition = m.Greater(x, m.draw.of(number, m.weights()))
-    values = m.draw.of((x, other), (x, m.number(0.0)), (m.number(-1.5), x))
-    return m.SelectV2(condition, *values)
-
-
-def _spread(m, x):
-    axes = (
-        m.draw.of([3], [1], [2]) if m.mode != "any" else m.draw.of([3], [1], [2], [1, 3], [1, 2, 3])
-    )
-    line = m.Mean(x, axes, keep_dims=True)
-    op = m.draw.of("Mul", "AddV2", "Maximum", "Minimum")
-    return getattr(m, op)(*m.draw.of((x, line), (line, x)))
-
-
 def _squeeze_excite(m, x):
     channels = m.size[-1]
     down = m.constant(m.draw.uniform(-0.4, 0.4, (channels, 8)))
@@ -188,57 +171,14 @@ def _squeeze_excite(m, x):
     return m.Mul(x, m.Reshape(gate, [-1, 1, 1, channels]))
 
 
-def _windows(m):
-    """ksize, strides and padding of a pooling, its explicit paddings in another place."""
-    kernel = m.draw.of([2, 2], [3, 1], [2, 3])
-    strides = [1, *m.draw.of([1, 1], [2, 1], [2, 2]), 1]
-    return {"ksize": [1, *kernel, 1], "strides": strides}
-
-
-def _pool(m, x):
-    window = _windows(m)
-    padding = m.draw.of("SAME", "VALID", "EXPLICIT")
-    if padding == "EXPLICIT":
-        pads = [0, 0, *m.draw.of([0, 1, 0, 0], [1, 1, 0, 0], [1, 0, 0, 0]), 0, 0]
-        return m.MaxPool(x, padding=padding, explicit_paddings=pads, **window)
-    return getattr(m, m.draw.of("MaxPool", "AvgPool"))(x, padding=padding, **window)
-
-
-def _padded_pool(m, x):
-    pads = [[0, 0], [1, 0], m.draw.of([0, 0], [0, 1]), [0, 0]]
-    x = m.draw.of(
-        lambda: m.Pad(m.Relu(x), pads),
-        lambda: m.Pad(x, pads),
-        lambda: m.PadV2(x, pads, m.constant(m.draw.of(-np.inf, 0.0, -1e9, 0.5))),
-    )()
-    return m.MaxPool(x, padding="VALID", ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1])
-
-
-def _depth_pool(m, x, explicit=False):
+def _explicit_depth_pool(m, x):
+    """A depth pooling with a setting that depth_pool does not have."""
     n, h, w, c = m.size
-    window = {"ksize": [1, 2, 1, 1], "strides": [1, m.draw.of(1, 2), 1, 1]}
     columns = m.Reshape(x, [1, n, h * w, c])
-    if explicit:
-        pads = [0, 0, *m.draw.of([1, 1], [0, 1]), 0, 0, 0, 0]
-        columns = m.MaxPool(columns, padding="EXPLICIT", explicit_paddings=pads, **window)
-    else:
-        op = getattr(m, m.draw.of("MaxPool", "AvgPool"))
-        columns = op(columns, padding=m.draw.of("SAME", "VALID"), **window)
+    pads = [0, 0, *m.draw.of([1, 1], [0, 1]), 0, 0, 0, 0]
+    window = {"ksize": [1, 2, 1, 1], "strides": [1, m.draw.of(1, 2), 1, 1]}
+    columns = m.MaxPool(columns, padding="EXPLICIT", explicit_paddings=pads, **window)
     return m.Reshape(columns, [-1, h, w, c])
-
-
-def _reduce(m, x):
-    axis = m.draw.of(1, 2, 3) if m.mode != "any" else m.draw.of(0, 1, 2, 3)
-    op = getattr(m, m.draw.of("Mean", "Max"))
-    return op(x, [m.axis(axis, 4)], keep_dims=m.mode != "any" or m.draw.of(True, False))
-
-
-def _global_pool(m, x):
-    axes = [m.axis(1, 4), m.axis(2, 4)][:: m.draw.of(1, -1)]
-    if m.mode == "any":
-        axes = m.draw.of(axes, axes, [1], [2, 3], [0, 1, 2])
-    op = getattr(m, m.draw.of("Mean", "Max", "Sum"))
-    return op(x, axes, keep_dims=m.draw.of(True, False))
 
 
 def _counts(m, x):
@@ -248,17 +188,6 @@ def _counts(m, x):
 
 def _keep_dims(m, x):
     return m.Reshape(m.Mean(x, [1, 2]), [-1, 1, 1, m.size[-1]])
-
-
-def _pad(m, x):
-    pads = m.draw.of([1, 0], [0, 2], [1, 1])
-    pads = [[0, 0], pads, [0, 1], [0, 0]]
-    if m.mode == "any":
-        pads = m.draw.of(pads, [[0, 0], [1, 0], [0, 0], [0, 1]], [[0, 1], [0, 0], [0, 0], [0, 0]])
-        value = m.constant(m.draw.of(*EDGES))
-        mirror = functools.partial(m.MirrorPad, mode=m.draw.of("REFLECT", "SYMMETRIC"))
-        return m.draw.of(m.Pad, mirror, lambda x, pads: m.PadV2(x, pads, value))(x, pads)
-    return m.Pad(x, pads)
 
 
 def _cut(m, x):
@@ -277,109 +206,12 @@ def _cut(m, x):
     )()
 
 
-def _moved(m, x):
-    h = m.size[1]
-    return m.draw.of(
-        lambda: m.Roll(x, [m.draw.of(1, -2)], [m.draw.of(1, 2)]),
-        lambda: m.Tile(x, [1, 2, 1, 1]),
-        lambda: m.ReverseV2(x, [m.axis(m.draw.of(1, 2), 4)]),
-        lambda: x[:, ::2, 1::2],
-        lambda: m.MirrorPad(x, [[0, 0], [1, 0], [0, 1], [0, 0]], mode="REFLECT"),
-        lambda: m.PadV2(
-            x, [[0, 0], [1, 0], [0, 1], [0, 0]], m.constant(m.draw.of(1.5, -1e9, 3e38))
-        ),
-        lambda: m.ConcatV2(values=[x, m.Neg(x)], axis=m.axis(m.draw.of(1, 2), 4)),
-        lambda: m.Reshape(x, [-1, 1, h * m.size[2], m.size[3]]),
-    )()
-
-
-def _concat(m, x):
-    axis = 3 if m.mode != "any" else m.draw.of(0, 1, 2, 3)
-    return m.ConcatV2(values=[x, m.Neg(x)], axis=m.axis(axis, 4))
-
-
-def _shuffle(m, x):
-    n, h, w, c = m.size
-    groups = m.draw.of(2, 4)
-    if m.draw.of(0, 1):
-        order = np.arange(c).reshape(-1, groups).T.reshape(-1)
-        if m.mode == "any":
-            order[m.draw.integers(c)] = m.draw.integers(c)
-        return m.GatherV2(x, order, m.axis(3, 4))
-    order = [0, 1, 2, 4, 3] if m.mode != "any" else m.draw.of([0, 1, 2, 4, 3], [0, 2, 1, 4, 3])
-    y = m.Transpose(m.Reshape(x, [-1, h, w, c // groups, groups]), order)
-    return m.Reshape(y, [-1, h, w, c])
-
-
-def _resize(m, x):
-    h, w = m.size[1:3]
-    op = getattr(m, m.draw.of("ResizeBilinear", "ResizeNearestNeighbor"))
-    corners, half = m.draw.of((False, False), (False, True), (True, False))
-    size = [2 * h, 2 * w] if m.mode != "any" else m.draw.of([2 * h, 2 * w], [h + 1, 3], [1, 1])
-    return m.Cast(op(x, size, align_corners=corners, half_pixel_centers=half), m.kind)
-
-
-def _upsample(m, x):
-    n, h, w, c = m.size
-    at, factor = m.draw.of((2, 2), (3, 2), (2, 3))
-    times = [factor if axis == at else 1 for axis in range(5)]
+def _transposed(m, x):
+    """A product with a setting that inner_product does not have, and without."""
+    matrix = m.constant(m.draw.integers(-2, 3, (m.size[-1], 24)))
     if m.mode == "any":
-        times[m.draw.of(at, at, 1, 4)] = 2
-    y = m.Tile(m.ExpandDims(x, m.axis(at, 5)), times)
-    sizes = [h, w, c]
-    sizes[at - 2] = -1
-    return m.Reshape(y, [n, *sizes])
-
-
-def _convolution(m, x):
-    channels = m.size[-1]
-    depthwise = m.draw.of(False, True)
-    filters = m.draw.integers(-2, 3, (3, 2, channels, 1 if depthwise else 16))
-    pads = m.draw.of("SAME", "VALID", "EXPLICIT")
-    attributes = {"padding": pads, "strides": [1, 1, 1, 1], "dilations": [1, 1, 1, 1]}
-    if pads == "EXPLICIT":
-        attributes["explicit_paddings"] = [0, 0, *m.draw.of([1, 0, 0, 1], [2, 2, 0, 0]), 0, 0]
-    which = m.draw.of("strides", "neither" if pads == "VALID" else "dilations", "neither")
-    if which != "neither":
-        attributes[which] = [1, 2, 2, 1]
-    if m.draw.of(0, 1) and pads == "VALID":
-        x = m.Pad(x, [[0, 0], [1, 1], [0, 2], [0, 0]])
-    op = m.DepthwiseConv2dNative if depthwise else m.Conv2D
-    return op(x, m.constant(filters), **attributes)
-
-
-def _conv_transpose(m, x):
-    n, h, w, channels = m.size
-    stride = m.draw.of(1, 2)
-    filters = m.draw.integers(-2, 3, (3, 3, 16, channels))
-    sizes = {"SAME": (h * stride, w * stride)}
-    sizes["VALID"] = tuple((size - 1) * stride + 3 for size in (h, w))
-    padding = m.draw.of("SAME", "VALID")
-    return m.Conv2DBackpropInput(
-        [n, *sizes[padding], 16],
-        m.constant(filters),
-        x,
-        strides=[1, stride, stride, 1],
-        padding=padding,
-    )
-
-
-def _dense(m, x):
-    """Of pictures, as Tensordot has it."""
-    *outer, channels = m.size
-    matrix = m.constant(m.draw.integers(-2, 3, (channels, 16)))
-    rows = m.MatMul(m.Reshape(x, [-1, channels]), matrix)
-    return m.AddV2(m.Reshape(rows, [*outer, 16]), m.number(0.5))
-
-
-def _inner_product(m, x):
-    channels = m.size[-1]
-    turned = m.draw.of(False, True)
-    matrix = m.draw.integers(-2, 3, (24, channels) if turned else (channels, 24))
-    if m.mode == "any" and m.draw.of(0, 1):
-        x = m.Transpose(x, [1, 0])
-        return m.MatMul(x, m.constant(matrix), transpose_a=True, transpose_b=turned)
-    return m.MatMul(x, m.constant(matrix), transpose_b=turned)
+        return m.MatMul(m.Transpose(x, [1, 0]), matrix, transpose_a=True)
+    return m.MatMul(x, matrix)
 
 
 def _einsum(m, x):
@@ -427,41 +259,6 @@ def _attention(m, x, first=()):
     return m.BatchMatMulV2(weights, v)
 
 
-def _fake_quantize(m, x):
-    low, high = m.draw.of((-1.0, 2.0), (-4.0, 4.0), (0.0, 1.5))
-    attributes = {
-        "num_bits": 8 if m.mode != "any" else m.draw.of(4, 8),
-        "narrow_range": m.draw.of(0, 1) > 0,
-    }
-    return m.FakeQuantWithMinMaxArgs(x, min=low, max=high, **attributes)
-
-
-def _quantized(m, x):
-    """Keras's Dense of int8."""
-    channels = m.size[-1]
-    kernel = m.draw.integers(-100, 100, (channels, 12)).astype(np.int8)
-    scale = m.RealDiv(
-        m.number(127.0), m.AddV2(m.Max(m.Abs(x), [m.axis(1, 2)], keep_dims=True), m.number(1e-7))
-    )
-    rounded = m.Minimum(m.Round(m.Mul(x, scale)), m.number(127.0))
-    rows = m.Cast(m.Maximum(rounded, m.number(-127.0)), tf.int8)
-    sums = m.BatchMatMulV3(rows, kernel, Tout=tf.int32)
-    columns = m.constant(
-        m.draw.uniform(50, 90, [12] if m.mode != "any" else m.draw.of([12], [1, 1, 12]))
-    )
-    return m.RealDiv(m.Cast(sums, m.kind), m.Mul(scale, columns))
-
-
-def _dilation(m, x):
-    filters = m.draw.integers(-2, 3, (2, 2, m.size[-1], 16))
-    first, crops = m.draw.of((1, [[0, 0], [0, 0]]), (2, [[1, 1], [0, 1]]))
-    pads = [[first, first + size % 2] for size in m.size[1:3]]
-    blocks = [2, 2]
-    y = m.SpaceToBatchND(x, blocks, pads)
-    y = m.Conv2D(y, m.constant(filters), padding="VALID", strides=[1, 1, 1, 1])
-    return m.BatchToSpaceND(y, blocks, crops)
-
-
 _PICTURE, _ROWS, _TOKENS = "picture", "rows", "tokens"
 # name -> (formula, what it works on, what the report says where it was converted)
 FORMULAS = {
@@ -478,40 +275,18 @@ FORMULAS = {
     "activations: at most": (_by_rule("at_most", high=0.5), _PICTURE, "binary.min"),
     "activations: prelu": (_by_rule("prelu"), _PICTURE, "prelu"),
     "activations: prelu of minus": (_by_rule("prelu_of_minus"), _PICTURE, "prelu"),
-    "functions: leaky": (_leaky_op, _PICTURE, "leaky_relu"),
-    "functions": (_unary, _PICTURE, "eltwise"),
     "affine": (_affine, _PICTURE, "Conv"),
     "affine: rows": (_affine, _ROWS, "InnerProduct"),
-    "affine: batch norm": (_batch_norm, _PICTURE, "Conv"),
-    "functions: comparison": (_comparison, _PICTURE, "binary"),
-    "functions: two": (_of_two, _PICTURE, "Conv"),
     "norms: layer": (_by_rule("layer_norm", epsilon=1e-3), _TOKENS, "LayerNorm"),
     "norms: layer of pictures": (_by_rule("layer_norm", epsilon=1e-3), _PICTURE, "LayerNorm"),
     "norms: rms": (_by_rule("rms_norm", epsilon=1e-3), _TOKENS, "LayerNorm"),
     "softmax": (_by_rule("softmax"), _ROWS, "Softmax"),
-    "select": (_select, _PICTURE, "binary"),
-    "spread": (_spread, _PICTURE, "tensor"),
     "squeeze_excite": (_squeeze_excite, _PICTURE, "SqueezeExcite"),
-    "pool": (_pool, _PICTURE, "Pool"),
-    "pool: padded": (_padded_pool, _PICTURE, "Pool"),
-    "depth_pool": (_depth_pool, _PICTURE, "Pool"),
-    "depth_pool: explicit": (functools.partial(_depth_pool, explicit=True), _PICTURE, "Conv"),
-    "reduce": (_reduce, _PICTURE, ""),
-    "reduce: global": (_global_pool, _PICTURE, ""),
+    "depth_pool: explicit": (_explicit_depth_pool, _PICTURE, "Conv"),
     "reduce: counts": (_counts, _PICTURE, "Sum"),
     "reduce: global, with dimensions": (_keep_dims, _PICTURE, "GlobalPool"),
-    "pad": (_pad, _PICTURE, "Pad"),
     "cut": (_cut, _PICTURE, "Concat"),
-    "rows": (_moved, _PICTURE, ""),
-    "concat": (_concat, _PICTURE, "Concat"),
-    "shuffle": (_shuffle, _PICTURE, "Shuffle|Transpose|GatherV2"),
-    "resize": (_resize, _PICTURE, "Resize"),
-    "upsample": (_upsample, _PICTURE, "Resize"),
-    "convolution": (_convolution, _PICTURE, "Conv"),
-    "convolution: dilation": (_dilation, _PICTURE, "Conv"),
-    "conv_transpose": (_conv_transpose, _PICTURE, "Conv"),
-    "dense": (_dense, _PICTURE, "Conv"),
-    "inner_product": (_inner_product, _ROWS, "InnerProduct"),
+    "inner_product: transposed": (_transposed, _ROWS, "InnerProduct"),
     "inner_product: einsum": (_einsum, _TOKENS, "InnerProduct"),
     "attention": (_attention, "heads", "Attention"),
     "attention: a number": (
@@ -519,9 +294,58 @@ FORMULAS = {
         "heads",
         "Attention",
     ),
-    "fake_quantize": (_fake_quantize, _PICTURE, "FakeQuant"),
-    "quantized": (_quantized, _ROWS, "InnerProduct"),
 }
+# The same of formulas of which nothing is plain: arguments that TensorFlow takes may decline.
+_OF_RULES = {
+    "conv_transpose": (_PICTURE, "Conv"),
+    "convolution": (_PICTURE, "Conv"),
+    "dense": (_PICTURE, "Conv"),
+    "depth_pool": (_PICTURE, "Pool"),
+    "dilated": (_PICTURE, "Conv"),
+    "gathered": (_PICTURE, "Shuffle|GatherV2"),
+    "inner_product": (_ROWS, "InnerProduct"),
+    "pool": (_PICTURE, "Pool"),
+    "quantized": (_TOKENS, "InnerProduct"),
+    "resize": (_PICTURE, "Resize"),
+    "shuffle": (_PICTURE, "Shuffle|Transpose"),
+    "upsample": (_PICTURE, "Resize"),
+}
+_OTHERS = "^(?!BlockdnnConv|BlockdnnReorder)"  # than stand around each picture
+_OF_TABLES = {
+    affine: "Conv",
+    concat: _OTHERS,
+    cut: _OTHERS,
+    fake_quantize: "FakeQuant",
+    functions: "eltwise|binary",
+    pad: _OTHERS,
+    reduce: _OTHERS,
+    rows: _OTHERS,
+    select: "binary",
+    spread: "tensor",
+}
+
+
+def _module(owner) -> str:
+    return owner.rpartition(".")[2]
+
+
+DRAWN = {
+    f"{_module(RULES[name].formula.__module__)}: {name}": (_drawn(RULES[name]), *rest)
+    for name, rest in _OF_RULES.items()
+}
+DRAWN |= {
+    f"{_module(table.__name__)}: rows": (
+        _drawn(*(row for row in (MOVES | STEPS).values() if {*row.ROOTS} & {*table.ROOTS})),
+        _PICTURE,
+        mark,
+    )
+    for table, mark in _OF_TABLES.items()
+}
+_PADDED = {"pool": "Pool", "convolution": "Conv"}
+DRAWN |= {
+    f"{name}: padded": (_after_pad(RULES[name]), _PICTURE, mark) for name, mark in _PADDED.items()
+}
+FORMULAS |= DRAWN
 
 
 # ---- Cases.
@@ -541,7 +365,7 @@ class Case:
         self.formula, self.place, self.mark = FORMULAS[name]
         self.seed = (seed, index, sum(map(ord, name)))
         d = Draw(*self.seed)
-        self.plain, channels = bool(d.of(0, 0, 1)), d.of(16, 20, 32)
+        self.plain, channels = bool(d.of(0, 0, 1)) and name not in DRAWN, d.of(16, 20, 32)
         self.size = {
             "picture": [d.of(2, 3), d.of(4, 5, 7), d.of(4, 6, 7), channels],
             "rows": [d.of(3, 5), channels],
@@ -551,7 +375,9 @@ class Case:
         self.x = (3.0 * d.standard_normal(self.size)).astype(np.float32)
         self.x.flat[:6] = (0.0, -0.0, 1.0, -1.0, 3.0, -3.0)
         self.open = [d.of(0, 0, 0, 0 if self.plain else 1) for _ in self.size[:-1]] + [0]
+        self.apart = self.plain or name in DRAWN  # what moves is not folded into what follows
         self.depth, self.goes_on = d.of(0, 0, 0, 0, 1, 2, 3), self.plain or bool(d.of(0, 1))
+        self.goes_on |= name in DRAWN and bool(d.of(0, 1))
 
     def build(self, kind, x):
         m = Maker(self.seed, kind, self.plain, self.size)
@@ -560,9 +386,12 @@ class Case:
         elif self.place == "rows":
             x = x @ m.constant(np.eye(self.size[-1]))
         y = self.formula(m, x)
-        if self.place != "picture" or not self.goes_on or y.shape.rank != 4 or not y.shape[3]:
+        if tf.executing_eagerly():
+            self.shape = y.shape
+        if self.place != "picture" or not self.goes_on or len(self.shape) != 4 or not self.shape[3]:
             return y
-        return _same(m, tf.abs(y) if self.plain else y)  # what moves is not folded into it
+        y.set_shape([None, None, None, self.shape[3]])  # as people know how many channels there are
+        return _same(m, tf.abs(y) if self.apart else y)
 
     def nested(self, x, shape, depth):
         """The formula, in as many conditions or loops."""

@@ -148,8 +148,8 @@ class _Loop:
         others = {node.op for node in self.body.view} - _UNREMARKABLE
         what = f": it has {', '.join(sorted(others))}" if others else ""
         raise _No(
-            "its cell is not one of Keras's with activations tanh, sigmoid, hard_sigmoid"
-            f" (relu6(x + 3) / 6), relu or linear{what}"
+            "its cell is not one of Keras's with activations tanh, sigmoid, relu or linear, or"
+            f" gates of hard_sigmoid (relu6(x + 3) / 6){what}"
         )
 
     def _roles(self, found: Match, states: set[int], rest: set[int]) -> dict[str, int] | None:

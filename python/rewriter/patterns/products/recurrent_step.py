@@ -98,9 +98,13 @@ def total(a: Pattern, b) -> OneOf:
 
 
 def activation(name: str, x: Pattern) -> OneOf:
-    """One of the activations that the op knows, of one kind for each name, or x itself."""
+    """One of the activations that the op knows, of one kind for each name, or x itself.
+
+    Only gates, "g", may be hard sigmoids.
+    """
     kinds = {op.lower(): Op(op, x) for op in ("Tanh", "Relu", "Sigmoid")}
-    kinds["hard_sigmoid"] = Op("Relu6", total(x, 3.0)) / 6.0
+    if name == "g":
+        kinds["hard_sigmoid"] = Op("Relu6", total(x, 3.0)) / 6.0
     return OneOf(*(Given(way, **{name: kind}) for kind, way in (kinds | {"linear": x}).items()))
 
 

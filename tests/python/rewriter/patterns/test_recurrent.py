@@ -253,6 +253,7 @@ class Leaky(keras.layers.GRUCell):
     "layer, reason",
     [
         (lambda: keras.layers.LSTM(9, activation="selu"), "not one of Keras's"),
+        (lambda: keras.layers.LSTM(9, activation="hard_sigmoid"), "gates of hard_sigmoid"),
         (lambda: keras.layers.GRU(9, activation="elu"), "it has Elu"),
         (lambda: keras.layers.RNN(Peephole(9)), "not one of Keras's"),
         (lambda: keras.layers.RNN(Leaky(9)), "not one of Keras's"),

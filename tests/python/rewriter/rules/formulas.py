@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_blockdnn import Options
+from tf_blockdnn.python.graph.types import definition
 from tf_blockdnn.python.ops.records import NHWC, Eltwise, eltwise
 from tf_blockdnn.python.rewriter import optimize_concrete
 from tf_blockdnn.python.rewriter.passes import order
@@ -124,7 +125,9 @@ RULES = {one.formula.__name__: one for one in _PATTERNS if isinstance(one, Rule)
 DRAWN = {
     ("gathered", "order"): _order_of_channels,
     ("depth_pool", "x"): lambda d, given: np.nan_to_num(d.tensor([6, 3, 2, 16])),
-    ("depth_pool", "depth"): lambda d, given: d.of(2, 3, 6),
+    ("depth_pool", "depth"): lambda d, given: d.of(
+        *(n for n in (2, 3, 6) if given["x"].shape[0] % n == 0)
+    ),
     ("depth_pool", "ksize"): lambda d, given: [1, d.of(1, 2), 1, 1],
     ("depth_pool", "strides"): lambda d, given: [1, d.of(1, 2), 1, 1],
     ("pool", "x"): _picture,
@@ -162,7 +165,7 @@ DRAWN = {
     ),
     ("quantized", "kernel_scale"): lambda d, given: d.uniform(0.5, 2, 7).astype("f"),
     ("quantized", "flat"): lambda d, given: np.array([-1, given["x"].shape[-1]], np.int32),
-    ("quantized", "result"): lambda d, given: np.array([2, 3, 7], np.int32),
+    ("quantized", "result"): lambda d, given: np.array([*given["x"].shape[:-1], 7], np.int32),
     ("dense", "x"): lambda d, given: d.tensor([2, 3, 4, d.of(3, 16, 24)]),
     ("dense", "weights"): _matrix,
     # An infinity stays one; some of the spellings take it from itself.
@@ -171,6 +174,7 @@ DRAWN = {
     ("softmax", "x"): lambda d, given: np.nan_to_num(d.tensor([2, 3, 24]), posinf=1.0),
 }
 _STRICT = Options(strict=True)
+_ERRORS = (TypeError, ValueError, ZeroDivisionError, tf.errors.OpError)
 # What has to be computed by an op of ours, for the rule to be of use.
 BEHIND = {"softmax"}
 
@@ -241,16 +245,19 @@ class Run:
         names = list(inspect.signature(function).parameters)
         for key in [key for key in attributes if key not in names]:  # which the sibling has not
             del attributes[key]
-        if name == "ConcatV2":
-            args = ([value.tensor for value in args[:-1]], args[-1])
+        sites = self.new.union(*(arg.sites for arg in args if isinstance(arg, Value)))
+        inputs = definition(name).input_arg
+        if inputs[0].number_attr:  # many tensors, then one for each other input
+            many = len(args) - len(inputs) + 1
+            args = ([value.tensor for value in args[:many]], *args[many:])
         if attributes.get("DstT") == tf.float32:
             attributes["DstT"] = self.dtype
         inputs = dict(zip(names, map(self._input, args), strict=False))
-        sites = self.new.union(*(arg.sites for arg in args if isinstance(arg, Value)))
         self.new = set()
         made = Value(self, None, frozenset(sites))
         try:
-            made.tensor = function(**inputs, **attributes)
+            outputs = function(**inputs, **attributes)
+            made.tensor = outputs[0] if len(definition(name).output_arg) > 1 else outputs
         except (
             TypeError,
             ValueError,
@@ -294,70 +301,75 @@ class Run:
     def reshape(self, x, sizes) -> Value:
         return Value(self, tf.reshape(x.tensor, sizes), x.sites)
 
+    def of(self, rule, arguments: dict) -> Value:
+        """The formula of these arguments, of which None is absent."""
+        values = {}
+        for key, value in arguments.items():
+            if isinstance(value, np.ndarray):
+                kind = self.dtype if value.dtype.kind == "f" else value.dtype
+                value = tf.constant(value, kind)
+            is_tensor = value is None or isinstance(value, tf.Tensor)
+            values[key] = Value(self, value) if is_tensor else value
+        result = rule.formula(self, **values)
+        if result.error:
+            raise result.error
+        return result
+
+
+def arguments(rule, d: Draw, **known) -> dict:
+    """Drawn arguments of a rule, beside those that are known."""
+    name = rule.formula.__name__
+    for key in [key for key in rule.parameters if key not in known]:
+        if rule.defaults.get(key) is not None and d.of(0, 1, 2, 3) == 0:
+            # An absent one is its default where it is no operand.
+            setting = isinstance(rule.kinds.get(key), OneOf | Size | Window)
+            known[key] = rule.defaults[key] if setting else None
+        elif (name, key) in DRAWN:
+            known[key] = DRAWN[name, key](d, known)
+        elif key in rule.kinds:
+            known[key] = d.kind(rule.kinds[key], known)
+        else:
+            before = [d.of(1, 2, 3) for _ in range(d.of(0, 1, 2, 3, 3, 3, 3, 4))]
+            known[key] = d.tensor([*before, d.of(1, 3, 16, 24)])
+    return known
+
 
 class Case:
     """One rule with drawn arguments: `outcome` is what happened, `fault` what is wrong with it."""
 
     def __init__(self, rule, seed: int, spoil: bool, monkeypatch):
         self.rule, self.seed, self.found = rule, seed, []
-        d, self.given = Draw(seed), {}
-        name = rule.formula.__name__
-        for key in rule.parameters:
-            if rule.defaults.get(key) is not None and d.of(0, 1, 2, 3) == 0:
-                self.given[key] = None
-            elif (name, key) in DRAWN:
-                self.given[key] = DRAWN[name, key](d, self.given)
-            elif key in rule.kinds:
-                self.given[key] = d.kind(rule.kinds[key], self.given)
-            else:
-                before = [d.of(1, 2, 3) for _ in range(d.of(0, 1, 2, 3, 3, 3, 3, 4))]
-                self.given[key] = d.tensor([*before, d.of(1, 3, 16, 24)])
-        for key in rule.kinds:  # An absent one is its default where it is no operand.
-            if self.given.get(key, 0) is None and isinstance(
-                rule.kinds[key], OneOf | Size | Window
-            ):
-                self.given[key] = rule.defaults[key]
+        d = Draw(seed)
+        self.given = arguments(rule, d)
         self.outcome, self.fault = self._outcome(d, spoil, monkeypatch)
 
-    def _run(self, tensors: dict, dtype, spoilt: int) -> Run:
-        run, arguments = Run(Draw(self.seed, 1), dtype, spoilt), {}
-        for key, value in self.given.items():
-            if value is None:
-                arguments[key] = Value(run, None)
-            elif key in tensors:
-                arguments[key] = Value(run, tensors[key])
-            elif isinstance(value, np.ndarray):
-                kind = dtype if value.dtype.kind == "f" else value.dtype
-                arguments[key] = Value(run, tf.constant(value, kind))
-            else:
-                arguments[key] = value
-        run.result = self.rule.formula(run, **arguments)
-        if run.result.error:
-            raise run.result.error
-        return run
+    def _run(self, tensors: dict, dtype, spoilt: int) -> tuple[Run, Value]:
+        run = Run(Draw(self.seed, 1), dtype, spoilt)
+        return run, run.of(self.rule, self.given | tensors)
 
     def _outcome(self, d: Draw, spoil: bool, monkeypatch) -> tuple[str, str]:
         tensors = {key: self.given[key] for key in self.rule.tensors}
         behind = self.rule.formula.__name__ in BEHIND
         spoilt = -1
+        given = {k: tf.constant(v) for k, v in tensors.items()}
         try:  # What is wanted, and how far rounding errors grow in it.
             if spoil:
-                usual = self._run({k: tf.constant(v) for k, v in tensors.items()}, tf.float32, -1)
-                spoilt = d.of(*sorted(usual.result.sites))
-            runs = [
-                self._run({k: tf.constant(v, kind) for k, v in tensors.items()}, kind, spoilt)
-                for kind in (tf.float32, tf.float64)
-            ]
-        except (TypeError, ValueError, ZeroDivisionError, tf.errors.OpError):
+                spoilt = d.of(*sorted(self._run(given, tf.float32, -1)[1].sites))
+            run, result = self._run(given, tf.float32, spoilt)
+        except _ERRORS:
             return "unfit", ""
-        (wanted, exact), moved = (run.result.tensor.numpy() for run in runs), runs[0].moved
+        wanted, moved = result.tensor.numpy(), run.moved
+        try:
+            wide = {k: tf.constant(v, tf.float64) for k, v in tensors.items()}
+            exact = self._run(wide, tf.float64, spoilt)[1].tensor.numpy()
+        except _ERRORS:  # of an op that float64 does not have
+            exact = wanted
 
         def build(*args):
             if behind:
                 args = [tf.raw_ops.Neg(x=x, name="ours") for x in args]
-            return self._run(
-                dict(zip(tensors, args, strict=True)), tf.float32, spoilt
-            ).result.tensor
+            given = dict(zip(tensors, args, strict=True))
+            return self._run(given, tf.float32, spoilt)[1].tensor
 
         # Open sizes of two tensors may differ, so those are known.
         opens = len(tensors) == 1
@@ -369,7 +381,8 @@ class Case:
             for own, x in zip(opened, tensors.values(), strict=True)
         ]
         concrete = tf.function(build, autograph=False).get_concrete_function(*specs)
-        monkeypatch.setattr(order, "PASSES", (self._apply, place_reorders))
+        passes = (*getattr(self.rule, "before", ()), self._apply, place_reorders)
+        monkeypatch.setattr(order, "PASSES", passes)
         given = [-x if behind else x for x in tensors.values()]
         got = (
             optimize_concrete(concrete, options=_STRICT).concrete(*map(tf.constant, given)).numpy()

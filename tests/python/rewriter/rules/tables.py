@@ -3,22 +3,32 @@
 What is found at their ops is what the rewriter finds there: a table is as good as its rows.
 """
 
+import inspect
+
 import numpy as np
-from formulas import DRAWN, Draw
+from formulas import DRAWN, EDGES, Draw
 from tensorflow.core.framework.types_pb2 import DT_FLOAT
 
 from tf_blockdnn.python.ops.records import BINARY, COMPARISONS
 from tf_blockdnn.python.rewriter.followers import Followers
+from tf_blockdnn.python.rewriter.passes.lift import lift_convolutions, lift_inner_products
 from tf_blockdnn.python.rewriter.patterns.movement import concat, cut, rows
-from tf_blockdnn.python.rewriter.patterns.pixels import select, spread
-from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import functions
+from tf_blockdnn.python.rewriter.patterns.pixels import (
+    fake_quantize,
+    select,
+    spread,
+    squeeze_excite,
+)
+from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import affine, functions
 from tf_blockdnn.python.rewriter.patterns.planes import pad, reduce
 from tf_blockdnn.python.rewriter.rules import PerChannel, Rule, look
 
 
 def _row(name: str, formula, find, **kinds) -> Rule:
+    """What `find` makes of a formula; x, y and z are tensors, what else has no kind is drawn."""
     formula.__name__ = name
-    row = Rule(formula, None, like=None, **kinds)
+    others = {*inspect.signature(formula).parameters} - {"tf", *"xyz"}
+    row = Rule(formula, None, like=None, **(dict.fromkeys(others) | kinds))
     row.find = find
     return row
 
@@ -40,9 +50,18 @@ def _steps():
 
         return function
 
-    for op in functions.OF_ONE:
+    def batch_norm(op):
+        return lambda tf, x, gamma, beta, mean, variance: getattr(tf, op)(
+            x, gamma, beta, mean, variance, epsilon=1e-3, is_training=False
+        )
+
+    yield _row("LeakyRelu", lambda tf, x, alpha: tf.LeakyRelu(x, alpha=alpha), _step)
+    for op in [op for op in functions.OF_ONE if op != "LeakyRelu"]:
         yield _row(op, of_one(op), _step)
     yield _row("BiasAdd", of_two("BiasAdd"), _step, y=PerChannel())
+    yield _row("AddN", lambda tf, x, y, z: tf.AddN(x, y, z), _step)
+    for op in affine.BATCH_NORMS:
+        yield _row(op, batch_norm(op), _step)
     for op in BINARY_OF:
         for exchanged in (False, True):
             name = f"{op}{' exchanged' if exchanged else ''}"
@@ -68,6 +87,9 @@ def _moves():
     def reduced(op):
         return lambda tf, x, axes, keep_dims: getattr(tf, op)(x, axes, keep_dims=keep_dims)
 
+    def spreading(op):
+        return lambda tf, x, y: getattr(tf, op)(x, y)
+
     formulas = {
         **{op: reduced(op) for op in reduce.ROOTS},
         "Pad": lambda tf, x, paddings: tf.Pad(x, paddings),
@@ -77,20 +99,82 @@ def _moves():
         "StridedSlice": lambda tf, x, begin, end, strides, begin_mask, end_mask: tf.StridedSlice(
             x, begin, end, strides, begin_mask=begin_mask, end_mask=end_mask
         ),
+        "Reshape": lambda tf, x, shape: tf.Reshape(x, shape),
+        "Transpose": lambda tf, x, order: tf.Transpose(x, order),
         "Roll": lambda tf, x, shift, axis: tf.Roll(x, shift, axis),
         "ReverseV2": lambda tf, x, axes: tf.ReverseV2(x, axes),
         "Tile": lambda tf, x, multiples: tf.Tile(x, multiples),
         "GatherV2": lambda tf, x, indices, axis: tf.GatherV2(x, indices, axis),
         "ConcatV2": lambda tf, x, y, axis: tf.ConcatV2(x, y, x, axis),
-        "AddV2, spread": lambda tf, x, y: x + y,
-        "Sub, spread": lambda tf, x, y: y - x,
-        "RealDiv, spread": lambda tf, x, y: x / y,
+        **{f"{op}, spread": spreading(op) for op in spread.ROOTS},
+        "Sub, spread the other way": lambda tf, x, y: y - x,
         "SelectV2": lambda tf, x, y: tf.SelectV2(tf.Greater(x, y), x, y),
+        "SelectV2 by a constant": lambda tf, x, y, bound: tf.SelectV2(tf.Greater(x, bound), y, x),
         "SelectV2 of a number": lambda tf, x, y: tf.SelectV2(tf.Less(y, x), 2.0, y),
+        "SelectV2 or 0": lambda tf, x, bound: tf.SelectV2(tf.GreaterEqual(x, bound), x, 0.0),
     }
     for name, formula in formulas.items():
-        parameters = set(formula.__code__.co_varnames[1 : formula.__code__.co_argcount])
-        yield _row(name, formula, find, **dict.fromkeys(parameters - {"x", "y"}))
+        yield _row(name, formula, find)
+
+
+def _grids():
+    """What rounds to the numbers of a grid."""
+
+    def rounded(op, options):
+        bits = (np.int32(8),) if op.endswith("V3") else ()
+        return lambda tf, x, low, high: getattr(tf, op)(x, low, high, *bits, **options)
+
+    def by_attributes(options):
+        return lambda tf, x: tf.FakeQuantWithMinMaxArgs(x, min=-2.0, max=1.5, **options)
+
+    for op in fake_quantize.ROOTS:
+        given = {} if op.startswith("Fake") else {"range_given": True}
+        kinds = [{}, {"narrow_range": True}]
+        kinds += [{"signed_input": False}] if given else []
+        kinds += [] if op.endswith("V3") else [{"num_bits": 4}]
+        for kind in kinds:
+            name, options = " ".join((op, *kind)), given | kind
+            by_range = not op.endswith("Args")
+            formula = rounded(op, options) if by_range else by_attributes(options)
+            yield _row(name, formula, _found(fake_quantize))
+
+
+def _gates():
+    """Squeeze-and-excitation, by products or 1x1 convolutions, which are planned before."""
+
+    def by_products(tf, x, down, up, bias):
+        inner = tf.Relu(tf.BiasAdd(tf.MatMul(tf.Mean(x, [1, 2]), down), bias))
+        return tf.Sigmoid(tf.MatMul(inner, up))
+
+    def by_convolutions(tf, x, down4, up4, bias):
+        options = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+        pixel = tf.Conv2D(tf.Mean(x, [1, 2], keep_dims=True), down4, **options)
+        return tf.Sigmoid(tf.Conv2D(tf.Relu(tf.BiasAdd(pixel, bias)), up4, **options))
+
+    def find(node, body, context):
+        context.followers = Followers(body)
+        return look(squeeze_excite, node, body, context)
+
+    for formula in (by_products, by_convolutions):
+        row = _row(f"squeeze_excite {formula.__name__}", formula, find)
+        row.ROOTS, row.before = squeeze_excite.ROOTS, (lift_convolutions, lift_inner_products)
+        yield row
+
+
+def _channel(d: Draw, given: dict) -> np.ndarray:
+    """A number a channel, one of which may be an edge."""
+    values = d.uniform(0.5, 2.0, given["x"].shape[-1]).astype(np.float32)
+    values[0] = d.of(*values[:1], *values[:1], *EDGES)
+    return values
+
+
+def _matrix(transposed: bool, rank: int):
+    def draw(d: Draw, given: dict) -> np.ndarray:
+        shape = [given["x"].shape[-1], 8]
+        matrix = d.uniform(-0.4, 0.4, shape[::-1] if transposed else shape).astype(np.float32)
+        return matrix.reshape([1] * (rank - 2) + list(matrix.shape))
+
+    return draw
 
 
 def _picture(d: Draw, given: dict) -> np.ndarray:
@@ -117,12 +201,13 @@ def _ints(*shape_or_choices):
 
 
 STEPS = {row.formula.__name__: row for row in _steps()}
-MOVES = {row.formula.__name__: row for row in _moves()}
+MOVES = {row.formula.__name__: row for row in (*_moves(), *_grids(), *_gates())}
 _OF_MOVES = {
     "x": _picture,
     "y": _line,
     "axes": _ints([1, 2], [-2, 1], [1], [-2], [3], [0, 1]),
     "axis": _ints(1, 2, -2, 3),
+    "bound": lambda d, given: d.kind(PerChannel(), given),
     "begin": lambda d, given: np.array([0, *d.integers(0, 3, 2), d.of(0, 0, 1)], np.int32),
     "begin_mask": lambda d, given: d.of(0, 9, 15),
     "end": lambda d, given: np.array([2, d.of(4, 5), d.of(1, -1, 7), d.of(3, 16)], np.int32),
@@ -134,10 +219,28 @@ _OF_MOVES = {
     "paddings": lambda d, given: np.array(
         [[0, 0], *d.integers(0, 2, (2, 2)), [0, d.of(0, 0, 0, 1)]], np.int32
     ),
+    "order": _ints(*[[0, 2, 1, 3]] * 5, [0, 1, 3, 2]),
+    "shape": lambda d, given: np.array(
+        [2, *d.of([1, -1], [-1, 1], [-1, 2]), given["x"].shape[-1]], np.int32
+    ),
     "shift": _ints(1, -2, 7),
     "size": lambda d, given: np.array([-1, *d.of([1, 1], [-1, 1]), d.of(-1, -1, 2)], np.int32),
     "strides": lambda d, given: np.array([1, d.of(1, 2), d.of(1, 3), 1], np.int32),
     "value": lambda d, given: np.array(d.of(0.0, -np.inf, 2.5), np.float32),
+    "low": lambda d, given: np.array(d.of(0.0, -1.0, -4.0, 0.5), np.float32),
+    "high": lambda d, given: np.array(d.of(2.0, 1.5, 6.0, 0.0), np.float32),
+    "down": _matrix(False, 2),
+    "down4": _matrix(False, 4),
+    "up": _matrix(True, 2),
+    "up4": _matrix(True, 4),
+    "bias": lambda d, given: d.standard_normal(8).astype(np.float32),
 }
 DRAWN |= {(name, key): _OF_MOVES[key] for name, row in MOVES.items() for key in row.parameters}
-DRAWN |= {(name, "y"): _operand for name, row in STEPS.items() if "y" in row.tensors}
+DRAWN["Transpose", "x"] = lambda d, given: d.standard_normal(
+    [2, d.of(5, 6), d.of(1, 1, 1, 7), d.of(3, 16, 24)]
+).astype(np.float32)
+DRAWN["LeakyRelu", "alpha"] = lambda d, given: d.of(0.25, 0.25, 0.0, 0.5, 1.0, 1.5, -0.5)
+DRAWN |= {(name, key): _operand for name, row in STEPS.items() for key in {*"yz"} & {*row.tensors}}
+for _op in affine.BATCH_NORMS:
+    DRAWN |= {(_op, "x"): _picture}
+    DRAWN |= {(_op, key): _channel for key in ("gamma", "beta", "mean", "variance")}

@@ -1,14 +1,19 @@
 """Each rule is tested by its own formula, as it is and with one op or number of it another."""
 
 import collections
+import itertools
 import os
 
 import pytest
 import tensorflow as tf
+from cells import LOOPS, Loop
 from formulas import RULES, Case
 from tables import MOVES, STEPS
 
 from tf_blockdnn.python.rewriter.capture import capture
+from tf_blockdnn.python.rewriter.patterns import PATTERNS
+from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import affine, functions
+from tf_blockdnn.python.rewriter.patterns.products import attention
 from tf_blockdnn.python.rewriter.rules import Number, Rule
 
 CASES = int(os.environ.get("TF_BLOCKDNN_CASES", 40))
@@ -17,6 +22,8 @@ NEVER = {f"{op} exchanged" for op in ("DivNoNan", "FloorDiv", "FloorMod")}
 NEVER |= {
     f"{op}, a constant" for op in (*NEVER, "SquaredDifference", "SquaredDifference exchanged")
 }
+# A grid a channel is none of a byte's.
+NEVER |= {name for name in MOVES if name.startswith("FakeQuantWithMinMaxVarsPerChannel")}
 
 
 def _cases(rule: Rule, spoil: bool, monkeypatch, count: int = CASES):
@@ -44,6 +51,27 @@ def test_what_a_table_finds_has_the_right_numbers(monkeypatch, row):
     outcomes, faults = _cases(row, False, monkeypatch, CASES // 4)
     assert not faults, (outcomes, faults)
     assert outcomes["fired"] or row.formula.__name__ in NEVER, outcomes
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_cell_is_found_in_its_spellings(name):
+    loops = [Loop(name, seed, False) for seed in range(max(1, CASES // 10))]
+    assert all(loop.fired for loop in loops)
+    assert not [loop.fault for loop in loops if loop.fault]
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_cell_with_another_op_is_no_such_cell(name):
+    loops = [Loop(name, seed, True) for seed in range(max(1, CASES // 10))]
+    assert not [loop.fault for loop in loops if loop.fault]
+
+
+def test_everything_that_is_found_has_a_formula():
+    """All but attention, whose spellings are drawn in networks/attention_spellings.py."""
+    patterns = [*itertools.chain(*PATTERNS.values()), affine, functions]
+    patterns = [one for one in patterns if not isinstance(one, Rule) and one is not attention]
+    drawn = {op for row in (*STEPS.values(), *MOVES.values()) for op in row.ROOTS}
+    assert {op for pattern in patterns for op in pattern.ROOTS} <= drawn
 
 
 def _at(function, op: str):

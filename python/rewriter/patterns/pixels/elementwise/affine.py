@@ -12,8 +12,8 @@ from .....ops.records import Step, binary, eltwise
 from ....rules import per_channel
 from .idiom import Idiom
 
-_BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-ROOTS = ("BiasAdd", "Add", "AddV2", "Sub", "Mul", "RealDiv", *_BATCH_NORMS)
+BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+ROOTS = ("BiasAdd", "Add", "AddV2", "Sub", "Mul", "RealDiv", *BATCH_NORMS)
 
 # op -> (scale, shift) from the constant operand, the tensor being the first operand
 _TENSOR_FIRST = {
@@ -34,7 +34,7 @@ _TENSOR_SECOND = {
 
 
 def recognise(node, body: Body):
-    if node.op in _BATCH_NORMS:
+    if node.op in BATCH_NORMS:
         yield from _fused_batch_norm(node, body)
         return
     for index, table in ((0, _TENSOR_FIRST), (1, _TENSOR_SECOND)):
