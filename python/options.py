@@ -49,10 +49,9 @@ class Options:
             original and checks for changes in some microseconds a call; the first call after a
             change folds and packs all weights again (docs/models.md, "Weights").
         precision: bf16 or int8 in the place of float32, for whole layers or for weights alone.
-            "bf16" and "int8" let convolutions and what lies between them read and write these
-            types, and products by weights multiply them; "int8-dynamic" is int8 for products alone,
-            without calibration. "bf16-weights" and "int8-weights" store the weights of
-            convolutions, Dense and recurrent layers so and compute in float32
+            "bf16" and "int8" let convolutions, what lies between them and products by weights
+            compute in these types, "int8-dynamic" products alone, without calibration;
+            "bf16-weights" and "int8-weights" store weights so and compute in float32
             (docs/low-precision.md). None is float32.
         max_loss: for a precision: the largest root mean square error of an output, relative to it.
             0.05 is 5 %, or 26 dB. The layers that lose most stay float32 until it holds on
