@@ -40,7 +40,11 @@ class build_native(Command):
         self.set_undefined_options("build", ("build_lib", "build_lib"))
 
     def run(self):
-        native.build((ROOT if self.editable_mode else Path(self.build_lib)) / native.FOLDER)
+        if self.editable_mode:
+            native.build(ROOT / native.FOLDER)
+        else:
+            lib = Path(self.build_lib)
+            native.build(lib / native.FOLDER, lib / native.PLUGINS)
 
     def get_outputs(self):
         return []

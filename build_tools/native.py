@@ -19,7 +19,11 @@ TENSORFLOW_REQUIREMENT = "tensorflow==2.21.*"
 # The oldest minor that the sources compile against; `make test-tensorflow` tries others.
 OLDEST_TENSORFLOW = (2, 18)
 
+# What TensorFlow loads when it is imported, in the same site-packages.
+PLUGINS = Path("tensorflow-plugins")
+
 _TARGETS = ("libtf_blockdnn.so", "_build_info.json")
+_PLUGIN = "libtf_blockdnn_plugin.so"
 _DEBIAN_BAZEL = (
     "/usr/bin/bazel-4"  # What Debian's bazel-bootstrap installs; build_tools/bazel uses it.
 )
@@ -89,8 +93,10 @@ def missing(environ: Mapping[str, str] = os.environ, debian_bazel: str = _DEBIAN
     return f"tf_blockdnn cannot be built without {' and '.join(lacking)}; {remedy}"
 
 
-def build(folder: Path) -> list[Path]:
+def build(folder: Path, plugins: Path | None = None) -> list[Path]:
     """Builds the library and its _build_info.json into `folder`; returns their paths.
+
+    Where `plugins` is a folder, too, it gets what loads the library with TensorFlow.
 
     A file that did not change is left alone, one that did is replaced at once: a process that
     has the old library open keeps it.
@@ -103,19 +109,20 @@ def build(folder: Path) -> list[Path]:
     chosen = subprocess.run([bazel, "--choose"], env=environ, capture_output=True, text=True)
     if chosen.returncode:
         raise RuntimeError(chosen.stderr.strip().splitlines()[-1])
-    labels = ["//cc:libtf_blockdnn.so", "//cc:build_info"]
+    placed_in = dict.fromkeys(_TARGETS, folder) | ({_PLUGIN: plugins} if plugins else {})
+    labels = ["//cc:build_info", *(f"//cc:{name}" for name in placed_in if name.endswith(".so"))]
     subprocess.run([bazel, "build", *labels], env=environ, check=True)
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in _TARGETS:
-        built, placed = ROOT / ".build" / "bazel-bin" / "cc" / name, folder / name
+    for name, target in placed_in.items():
+        target.mkdir(parents=True, exist_ok=True)
+        built, placed = ROOT / ".build" / "bazel-bin" / "cc" / name, target / name
         if placed.exists() and placed.read_bytes() == built.read_bytes():
             continue
-        fresh = folder / f".{name}.new"
+        fresh = target / f".{name}.new"
         shutil.copyfile(built, fresh)
         fresh.chmod(0o755 if name.endswith(".so") else 0o644)
         fresh.replace(placed)
-    return [folder / name for name in _TARGETS]
+    return [target / name for name, target in placed_in.items()]
 
 
 def _stamp() -> str:

@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import os
 import sys
+import types
 from pathlib import Path
 
 from .version import VERSION
@@ -91,11 +92,37 @@ def library():
 
     Raises:
       ImportError: the library is missing, or TensorFlow has another minor
-        version than the one it was built for.
+        version than the one it was built for, or has loaded another library of ours.
     """
     tf = import_tensorflow()
     check_tensorflow(tf.__version__, built_for())
-    return tf.load_op_library(os.fspath(LIBRARY_PATH))
+    if (loaded := _loaded()) is None:
+        return tf.load_op_library(os.fspath(LIBRARY_PATH))
+    if not loaded.samefile(LIBRARY_PATH):
+        raise ImportError(
+            f"TensorFlow has loaded {loaded}, which is installed, and not {LIBRARY_PATH}: set "
+            "TF_BLOCKDNN_PLUGIN=0 before TensorFlow is imported, or `pip uninstall tf_blockdnn`"
+        )
+    return _functions_of_registry()  # load_op_library has only those of ops that it loaded.
+
+
+def _loaded() -> Path | None:
+    """The library that the plug-in of the wheel (cc/plugin.c) has loaded with TensorFlow."""
+    with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+        for line in maps:
+            if line.endswith(f"/{LIBRARY_PATH.name}\n"):
+                return Path(line[line.index("/") : -1])
+    return None
+
+
+def _functions_of_registry():
+    """The module that tf.load_op_library would have made."""
+    from .tensorflow_private import generated_functions
+
+    module = types.ModuleType("tf_blockdnn_ops")
+    exec(generated_functions("Blockdnn"), module.__dict__)
+    module._IS_TENSORFLOW_PLUGIN = True  # AutoGraph leaves it as it is.
+    return module
 
 
 def _fields(names: str, kind: type) -> list[tuple[str, type]]:

@@ -5,11 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
+import tf_blockdnn as bd
 from tf_blockdnn.python.native import LIBRARY_PATH
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -54,6 +57,7 @@ def test_its_name_and_content(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for name in ("_native/libtf_blockdnn.so", "_native/_build_info.json", "python/threads.py"):
         assert f"tf_blockdnn/{name}" in names
+    assert "tensorflow-plugins/libtf_blockdnn_plugin.so" in names
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "python").rglob("*.py")}
     inside = {name.removeprefix("tf_blockdnn/") for name in names if "/python/" in name}
     assert {name for name in inside if name.endswith(".py")} == sources
@@ -83,3 +87,70 @@ print(bd.info()["library"], float(tf.reduce_max(y)))
     out = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
     library, value = out.stdout.split()[-2:]
     assert Path(library).is_relative_to(tmp_path / "here") and value == "16.0", out.stderr
+
+
+@pytest.fixture
+def installed(wheel, tmp_path):
+    """Its site-packages in an environment of its own, and what runs a program there."""
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    (site,) = (tmp_path / "venv").glob("lib/python3*/site-packages")
+    zipfile.ZipFile(wheel).extractall(site)
+    (site / "others.pth").write_text(os.path.dirname(os.path.dirname(tf.__file__)))
+
+    def run(program: str, **more) -> str:
+        environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | more
+        command = [tmp_path / "venv/bin/python", "-c", program]
+        done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return site, run
+
+
+SERVE = """
+import tensorflow as tf
+model = tf.saved_model.load("fast")
+print(float(tf.reduce_max(model.signatures["serving_default"](tf.ones((1, 8, 8, 3)))["output_0"])))
+import tf_blockdnn as bd
+image = tf.ones((1, 1, 4, 4, 16))
+print(float(tf.reduce_max(bd.ops.conv(image, tf.ones((1, 1, 16, 16)), padding="SAME"))))
+print(bd.load("fast").report.blocked[0][1])
+"""
+HAS_OPS = """
+import tensorflow
+from tensorflow.python.framework import op_def_registry
+print(op_def_registry.get("BlockdnnConv") is not None)
+"""
+
+
+def test_a_server_imports_tensorflow_alone(installed, tmp_path):
+    kernel = tf.Variable(tf.ones((3, 3, 3, 4)))
+    image = tf.TensorSpec((None, 8, 8, 3))
+    network = tf.function(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME"), input_signature=[image])
+    bd.optimize(network).save(tmp_path / "fast")
+    _, run = installed
+    assert run(SERVE).split() == ["27.0", "16.0", "BlockdnnConv"]
+
+
+def test_the_plug_in_never_stops_an_import(installed):
+    """For another TensorFlow, with a library that does not load, or unwanted it does nothing."""
+    site, run = installed
+    native = site / "tf_blockdnn/_native"
+    assert run(HAS_OPS).endswith("True")
+    assert run(HAS_OPS, TF_BLOCKDNN_PLUGIN="0").endswith("False")
+    (native / "_build_info.json").write_text('{"tensorflow": "2.20.0"}\n')
+    assert run(HAS_OPS).endswith("False")
+    (native / "_build_info.json").write_text(f'{{"tensorflow": "{tf.__version__}"}}\n')
+    (native / "libtf_blockdnn.so").write_bytes(b"no library")
+    assert run(HAS_OPS).endswith("False")
+    shutil.rmtree(native)
+    assert run(HAS_OPS).endswith("False")
+
+
+def test_another_library_of_ours_is_named(installed):
+    """A checkout's beside that of the wheel: TensorFlow would end for ops registered twice."""
+    _, run = installed
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\nimport tf_blockdnn"
+    said = run(f"try:\n exec({program!r})\nexcept ImportError as error: print(error)")
+    assert "set TF_BLOCKDNN_PLUGIN=0" in said and str(LIBRARY_PATH) in said
+    run(program, TF_BLOCKDNN_PLUGIN="0")
