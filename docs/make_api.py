@@ -1,4 +1,4 @@
-"""Writes docs/api.md and api-ops.md from docstrings: `python docs/make_api.py [--check]`.
+"""Writes docs/api*.md from docstrings: `python docs/make_api.py [--check]`.
 
 A public name is one in the `__all__` of a module in MODULES. Its docstring begins with one line
 that says what it is for. Its section "Example:" is a session of the Python prompt, in which `bd`,
@@ -53,8 +53,8 @@ PAGES = {
         """# API
 
 Every public name: its signature, arguments, results, errors and an example. `make docs` writes
-this page from the docstrings, which `help` shows, too. [Ops](api-ops.md) have a page of their
-own. The examples start from
+this page from the docstrings, which `help` shows, too. [Ops](api-ops.md) and
+[tensors](api-tensors.md) have pages of their own. The examples start from
 
 ```python
 {prelude}```
@@ -67,8 +67,7 @@ own. The examples start from
             ),
             Category(
                 "Programs as they are",
-                "What makes a program's own functions faster\n"
-                "([guide](how-it-works.md#programs-as-they-are)).",
+                "What makes a program's own functions faster\n([guide](programs.md)).",
                 "enable disable enabled report ProgramReport",
             ),
             Category(
@@ -86,11 +85,6 @@ own. The examples start from
                 "layers.convert layers.Conversion",
             ),
             Category("The machine", "Versions, CPU and threads.", "info set_threads"),
-            Category(
-                "Descriptions",
-                "Chains of post-ops, layouts of tensors, and the memory that an op needs.",
-                "PostOps TensorDesc ops.memory_plan",
-            ),
         ),
     ),
     "api-ops.md": Page(
@@ -132,6 +126,23 @@ while a graph is built, and `InvalidArgumentError` where they do not fit when it
                 "Height and width",
                 "Ops that change the plane.",
                 "ops.pool ops.global_pool ops.resize ops.pad",
+            ),
+        ),
+    ),
+    "api-tensors.md": Page(
+        """# API: tensors
+
+How a tensor lies in memory ([Memory formats](memory-formats.md)), and the ops that move it. What
+ops share stands [with the other ops](api-ops.md#shared-arguments). The examples start from
+
+```python
+{prelude}```
+""",
+        (
+            Category(
+                "Descriptions",
+                "Chains of post-ops, layouts of tensors, and the memory that an op needs.",
+                "PostOps TensorDesc ops.memory_plan",
             ),
             Category(
                 "Movement",
@@ -324,7 +335,7 @@ def described() -> list[tuple[str, str, object]]:
 
 
 def page(name: str) -> str:
-    """docs/api.md or docs/api-ops.md."""
+    """One of PAGES."""
     introduction, categories = PAGES[name]
     things = {written: thing for _, written, thing in described()}
     parts = [introduction.format(prelude=PRELUDE, shared=shared_arguments())]
