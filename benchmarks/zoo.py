@@ -34,12 +34,12 @@ INTRODUCTION = """# The zoo
 
 Networks of many kinds in float32 at batch {batch}, optimised by `bd.optimize` with its default
 options. All weights are random, and the statistics of batch normalisation fit them. *Converted*
-counts the convolutions (transposed ones, too) that run in blocks, of all that the network has;
-*reorders* are the changes between TensorFlow's layout and ours that are left; *difference* is the
-largest one from TensorFlow's outputs, as a share of their largest magnitude. Times are medians in
-milliseconds, of runs that take turns, with the fastest run in parentheses; 2.0x means that the
-median of the faster TensorFlow is twice ours. Other batches, numbers of threads and machines were
-not measured. [The method](method.md) says more.
+is the number of convolutions (transposed ones, too) that run in our ops, of all in the network;
+*reorders* is how many are left; *difference* is the largest difference from TensorFlow's outputs,
+as a share of their largest magnitude. Times are medians in milliseconds of runs in turns, with the
+fastest run in parentheses; a speed-up of 2.0x means that the median of the faster TensorFlow is
+twice ours. Other batches, numbers of threads and machines were not measured
+([the method](method.md)).
 
 {machine}; {threads} threads; {date}; runs of each: {runs}; TensorFlow {version}, whose default
 here is oneDNN {default}; commit {commit}. `make zoo` measures all of them again.

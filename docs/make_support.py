@@ -67,20 +67,21 @@ rewriter.
 ## The ops
 
 Every op runs on every x86-64 CPU: kernels are compiled for plain x86-64 (`generic`), for AVX2 and
-for AVX-512, those of bytes and bfloat16 for VNNI and AVX512-BF16, too, and the library chooses when
-it is loaded. `BlockdnnConvDepthwise` is a 1x1 convolution and the depthwise one behind it, in one
-op; a depthwise convolution alone is `BlockdnnConv`, in all of its types. `algorithm="paired"`
-exists for AVX-512 only and is `"direct"` elsewhere. *Ranks* are those of the source in each layout;
-nChw16c has rank 5. *Training* says whether the op has a gradient.
+for AVX-512, those of int8 and bf16 for VNNI and AVX512-BF16, too, and the library chooses when it
+is loaded. `BlockdnnConvDepthwise` is a 1x1 convolution and the depthwise one after it, in one op; a
+depthwise convolution alone is `BlockdnnConv`, in all of its types. `algorithm="paired"`
+([FIP](algorithms.md#fip)) exists for AVX-512 only and is `"direct"` elsewhere. *Ranks* are those of
+the source in each layout; nChw16c has rank 5. *Training* says whether the op has a gradient. [Keras
+layers](api.md#layers) have a table of their own.
 
 """
 CONVERTED = """
 ## What `optimize` converts
 
 TensorFlow's ops that the rewriter looks for, on tensors whose shapes it can follow: in float32, and
-where [low precision](low-precision.md) says so in bfloat16 or rounded to bytes.
-The [report](report.md) says why a node was left alone. Ops that only rename or move
-(Identity, Transpose of layouts, Reshape between layers) are followed, not listed.
+with [low precision](low-precision.md) in bf16 or int8. The [report](report.md) says why a node was
+left to TensorFlow. Ops that only rename or move (Identity, Transpose of layouts, Reshape between
+layers) are followed, not listed.
 
 | looked for at | what is converted |
 |---|---|

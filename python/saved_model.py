@@ -50,7 +50,7 @@ class SavedModelReport:
     unfused = _of_all("unfused", "(node, reason) of element-wise work that runs by itself.")
     joined = _of_all("joined", '(concatenation, "3 of 4") for each with values written in place.')
     folded = _of_all("folded", "(node, op) of each shuffle, split or join that went into weights.")
-    reorders = _of_all("reorders", "(tensor, direction) of each layout change that is left.")
+    reorders = _of_all("reorders", "(tensor, direction) of each reorder that is left.")
 
     def summary(self, all: bool = False) -> str:
         """The reports as text, one paragraph a graph.

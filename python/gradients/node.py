@@ -41,7 +41,7 @@ def _refuse_narrow(op, called: Called, sources: tuple) -> None:
         if tensor is not None and tensor.dtype in _NARROW:
             raise invalid(
                 f"{op.type} of {tensor.dtype.name} has no gradient; train it in float32, or put "
-                "tf.stop_gradient behind it"
+                "tf.stop_gradient after it"
             )
 
 

@@ -157,8 +157,8 @@ def test_what_ops_share_is_said_once():
 
 
 def test_pages_that_docstrings_name_are_links():
-    text = '(docs/layers.md), and (docs/algorithms.md,\n  "The same bits")'
-    links = "([Layers](layers.md)), and ([The same bits](algorithms.md#the-same-bits))"
+    text = '(docs/versions.md), and (docs/algorithms.md,\n  "The same bits")'
+    links = "([Versions](versions.md)), and ([The same bits](algorithms.md#the-same-bits))"
     assert make_api.linked(text) == links
 
 

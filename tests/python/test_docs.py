@@ -76,3 +76,16 @@ def test_links_lead_somewhere(page, target):
     place = (ROOT / page).parent / path if path else ROOT / page
     assert place.exists()
     assert not fragment or fragment in anchors(place)
+
+
+_FOLDERS = "python|cc|tests|docs|benchmarks|build_tools|tf_blockdnn|third_party"
+_IN_AN_EXAMPLE = {"cc/core/conv/wavefront"}  # which nobody has written
+
+
+@pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))], ids=str)
+def test_files_and_commands_that_a_page_names_exist(page):
+    text = page.read_text()
+    names = set(re.findall(rf"`((?:{_FOLDERS})/[\w./-]+)`", text)) - _IN_AN_EXAMPLE
+    assert [name for name in names if not (ROOT / name).exists()] == []
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?:`|^ {4})make ([a-z-]+)", text, re.MULTILINE)) <= targets

@@ -20,8 +20,8 @@ _DIMS = ("kh", "kw", "ic / groups", "oc")
 @dataclass(frozen=True, kw_only=True)
 class ConvDepthwise(
     Record,
-    title="depthwise convolution behind a 1x1",
-    titles="depthwise convolutions behind a 1x1",
+    title="depthwise convolution after a 1x1",
+    titles="depthwise convolutions after a 1x1",
 ):
     """A 1x1 convolution and the depthwise one that alone reads it, in blocks.
 

@@ -22,7 +22,7 @@ def byte_of(node: Node, body: Body) -> tuple[Quantization, int] | str:
         return "each of its channels has a grid of its own"
     step, low, high = (values.reshape(()).item() for values in found[:3])
     if not -LEVELS <= low <= 0 <= high <= low + LEVELS:
-        return f"a byte does not hold its {high - low + 1} numbers"
+        return f"int8 does not hold its {high - low + 1} numbers"
     if step < 1e-30:  # nothing but zeros
         return Quantization(1.0, 0), 0
     return Quantization(step, -low), high - low

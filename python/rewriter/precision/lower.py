@@ -30,7 +30,7 @@ _BEYOND = (
     "as 0"
 )
 _DROWNED = (
-    "calibration: a part of {} is so far from all other values that bytes have no step for these, "
+    "calibration: a part of {} is so far from all other values that int8 has no step for these, "
     "which become 0: put 0 where values are missing, or leave what reads it float32 (exclude)"
 )
 _LOSES = (

@@ -101,7 +101,7 @@ def _lowered(body: Body, known, context: Context) -> set[str]:
         elif not quantized:
             reason = "what it reads is not quantized"
         elif multiples(conv.weights, conv.weight_steps) is None:
-            reason = "its weights are no bytes any more, as they went through another fusion"
+            reason = "its weights are not int8 any more, as they went through another fusion"
         elif not is_candidate(node, is_int8=True):
             reason = "it adds up more products than an int32 holds, or reads a part"
         else:

@@ -208,12 +208,12 @@ class Scores:
     def multiply_heads(self, x: Ref, scale: Ref) -> None:
         """By a number for each head, as cosine attention learns it."""
         if self.biases or self.mask or self.causal or self.soft_cap or self.head_scale:
-            raise Declined("its heads are scaled behind something else")
+            raise Declined("its heads are scaled after something else")
         self.head_scale = self.operand(x, scale)
 
     def cap(self) -> None:
         if self.biases or self.mask or self.causal or self.soft_cap:
-            raise Declined("its scores are capped twice, or behind a bias or mask")
+            raise Declined("its scores are capped twice, or after a bias or mask")
         self.soft_cap = 1.0
 
     def add(self, x: Ref, bias: Ref, factor: float) -> None:

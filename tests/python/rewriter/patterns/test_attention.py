@@ -244,8 +244,8 @@ def test_weights_that_change_stay(rewrite, floats):
     "change, reason",
     [
         (lambda s: tf.where(CAUSAL, s, -1e9) * 2.0, "scaled after a mask"),
-        (lambda s: tf.tanh(s + np.float32(CAUSAL)), "capped twice, or behind a bias"),
-        (lambda s: tf.tanh(tf.tanh(s)), "capped twice, or behind a bias"),
+        (lambda s: tf.tanh(s + np.float32(CAUSAL)), "capped twice, or after a bias"),
+        (lambda s: tf.tanh(tf.tanh(s)), "capped twice, or after a bias"),
         (lambda s: tf.where(CAUSAL.T, tf.where(CAUSAL, s, -1e9), -1e9), "masked twice"),
         (lambda s: s + 2.0 + ROW + ROW[::-1] + np.eye(T, dtype=np.float32) + ROW, "more than 4"),
         (lambda s: tf.where(CAUSAL, s, s * 0.5), "masked scores are no constant"),
