@@ -1,9 +1,12 @@
-"""What the passes share besides the graph: choices, the report, what was decided so far."""
+"""What the passes share besides the graph: choices, the report, what was decided so far.
+
+Nobody edits a `Context`. A pass returns what it has decided, field -> value, or nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..graph import Body, Node
@@ -18,16 +21,16 @@ if TYPE_CHECKING:
 AS_PRODUCT = "as an inner product it needs no reorders"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Context:
-    """One try of the passes at one body; a new try has a new one.
+    """What is known when a pass begins, in one try at one body.
 
     Attributes:
         options: what the caller chose.
-        leave: label of a convolution (`Body.label`) -> the reason to leave it to TensorFlow. A pass
-            that returns others has the passes start again, without these.
+        leave: label of a convolution (`Body.label`) -> the reason to leave it to TensorFlow. When
+            it grows, the passes start again, without these.
         lowering: how the precision is lowered; None for float32.
-        bfloat16: labels of the convolutions and products that computed in bfloat16, in any body.
+        bfloat16: labels of the convolutions and products that computed in bfloat16.
         report: what was done and what was not.
         followers: the element-wise idioms; none before `find_followers` has run.
         parts: of each part of the body that has reorders at its edges, the labels of its
@@ -37,10 +40,14 @@ class Context:
     options: Options = field(default_factory=Options)
     leave: Mapping[str, str] = field(default_factory=dict)
     lowering: Lowering | None = None
-    bfloat16: set[str] = field(default_factory=set)
+    bfloat16: frozenset[str] = frozenset()
     report: Report = field(default_factory=Report)
     followers: Followers | None = None
-    parts: list[tuple[str, ...]] = field(default_factory=list)
+    parts: tuple[tuple[str, ...], ...] = ()
+
+    def after(self, run: Callable, body: Body) -> Context:
+        """Runs a pass; what is known when it has run."""
+        return replace(self, **(run(body, self) or {}))
 
     def reason_to_leave(self, body: Body, node: Node) -> str | None:
         """Why a node is left alone whatever it is: its device, a loss, the caller's wish."""

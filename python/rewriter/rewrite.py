@@ -227,7 +227,6 @@ class Rewrite:
         self.report, self.parts, self.sizes = Report(), [], Sizes()
         self.read: list[tuple] = []
         self.structure = b""
-        self._bfloat16: set[str] = set()
         self.function, self.variables = concrete, list(concrete.variables)
 
     @property
@@ -363,7 +362,7 @@ class Rewrite:
                         if reason:
                             text = f"{label} ({node.op}) is no {rule.formula.__name__}: {reason}"
                             found.append((node.name, text))
-                run(body, context)
+                context = context.after(run, body)
                 left = {node.name for node in body.view if node.payload is None}
                 lines += [text for node, text in found if node in left]
         return lines
@@ -407,13 +406,8 @@ class Rewrite:
         That is where a pass decided to leave a convolution, or failed: it is added to `failures`.
         """
         copy = body.copy()
-        context = Context(
-            self.options,
-            self.leave,
-            self.lowering,
-            self._bfloat16,
-            followers=Followers(copy, found=False),
-        )
+        nobody = Followers(copy, found=False)
+        context = Context(self.options, dict(self.leave), self.lowering, followers=nobody)
         verifier, laid_out = Verifier(copy), False
         for run in order.PASSES:
             needed = order.NEEDS.get(run, run)
@@ -423,7 +417,7 @@ class Rewrite:
                 continue
             self.steps.append(run.__name__)
             try:
-                losing = run(copy, context) or {}
+                context = context.after(run, copy)
                 laid_out = laid_out or run.__name__ == place_reorders.__name__
                 verifier.check(laid_out)
             except Exception as error:
@@ -431,8 +425,8 @@ class Rewrite:
                     raise
                 failures[run.__name__] = error
                 return None
-            if losing.keys() - self.leave.keys():
-                self.leave.update(losing)
+            if context.leave.keys() - self.leave.keys():
+                self.leave.update(context.leave)
                 return None
         return copy, context
 

@@ -32,8 +32,8 @@ from .lift import (
 )
 from .limit_memory import limit_memory
 
-# Each is called with the graph and the context and edits both; its docstring's first line is
-# its row in docs/how-it-works.md.
+# Each is called with the graph, which it edits, and the context, and returns what it decided
+# (context.py); its docstring's first line is its row in docs/how-it-works.md.
 PASSES = (
     widen,
     sink_views,

@@ -43,10 +43,9 @@ def body(weights):
 @pytest.fixture
 def planned(body):
     """The same after all passes."""
-    context = Context()
-    context.followers = Followers(body, found=False)
+    context = Context(followers=Followers(body, found=False))
     for run in PASSES:
-        run(body, context)
+        context = context.after(run, body)
     return body
 
 

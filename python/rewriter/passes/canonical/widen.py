@@ -47,14 +47,13 @@ _WIDE = _SUMS.union(
 )
 
 
-def widen(body: Body, context: Context) -> None:
+def widen(body: Body, context: Context) -> dict:
     """Turns arithmetic in bfloat16, as of `mixed_bfloat16`, into float32, without casts."""
     view = body.view
     nodes = [node for node in view.topological() if node.op in _WIDE and _has_bfloat16(node)]
     sums = [node.name for node in nodes if node.op in _SUMS]
     if not sums:
-        return
-    context.bfloat16.update(map(body.label, sums))
+        return {}
     types = {node.name: [kind for _, kind in outputs(node)] for node in nodes}
     for node in nodes:
         view.replace(_widened(node))
@@ -67,6 +66,7 @@ def widen(body: Body, context: Context) -> None:
     for node in nodes:
         if node.op == "Cast" and _is_idle(view.node(node.name)):
             _bypass(node.name, view)
+    return {"bfloat16": frozenset(map(body.label, sums))}
 
 
 def _is_idle(cast: Node) -> bool:

@@ -40,7 +40,7 @@ _NOBODY = -1  # in a list of channels: a lane that nothing needs
 _MOST_LANES, _MORE_LANES = 2, 2 * BLOCK
 
 
-def fold_shuffles(body: Body, context: Context) -> None:
+def fold_shuffles(body: Body, context: Context) -> dict:
     """Folds shuffles, splits and concatenations of channels into the weights on both sides."""
     folded = context.report.folded
     before = len(folded)
@@ -57,8 +57,8 @@ def fold_shuffles(body: Body, context: Context) -> None:
         else:
             continue
         folded += group.routes.items()
-    if len(folded) > before:
-        context.followers = Followers(body)  # those known so far read what has gone
+    # Those known so far read what has gone.
+    return {"followers": Followers(body)} if len(folded) > before else {}
 
 
 @dataclass

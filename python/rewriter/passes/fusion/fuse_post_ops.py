@@ -21,9 +21,9 @@ from ...patterns.pixels.elementwise import Idiom
 _NOTHING = eltwise("linear", alpha=1.0, beta=0.0)  # a bias of zeros
 
 
-def find_followers(body: Body, context: Context) -> None:
+def find_followers(body: Body, context: Context) -> dict:
     """Recognises the element-wise idioms, such as batch normalisation and activations."""
-    context.followers = Followers(body)
+    return {"followers": Followers(body)}
 
 
 def fold_batch_norm(body: Body, context: Context) -> None:

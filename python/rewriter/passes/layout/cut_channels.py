@@ -8,15 +8,15 @@ from ...followers import Followers
 _OPS = ("Split", "SplitV")
 
 
-def cut_channels(body: Body, context: Context) -> None:
+def cut_channels(body: Body, context: Context) -> dict:
     """Writes splits of channels as slices, in networks with convolutions of ours."""
     view = body.view
     if not any(isinstance(node.payload, Convolution) for node in view):
-        return
+        return {}
     cut = [node for node in view if node.op in _OPS and _cut(node, body)]
-    if cut:
-        view.remove_dead([node.name for node in cut])
-        context.followers = Followers(body)  # those known so far read what has gone
+    view.remove_dead([node.name for node in cut])
+    # Those known so far read what has gone.
+    return {"followers": Followers(body)} if cut else {}
 
 
 def _cut(node: Node, body: Body) -> bool:

@@ -30,20 +30,16 @@ class _Island:
     moved: int = 0
 
 
-def leave_losing(body: Body, context: Context) -> dict[str, str]:
+def leave_losing(body: Body, context: Context) -> dict:
     """Starts again without the convolutions that would lose more by reorders than they gain."""
     islands = _islands(body)
     reordered = sorted((i for i in islands if i.moved), key=lambda i: i.moved, reverse=True)
-    context.parts = [_labels(island, body) for island in reordered]
-    if context.options.deterministic:  # What TensorFlow computes need not be that.
-        return {}
-    losing = ((island, _loss(island, body)) for island in islands)
-    return {
-        label: reason
-        for island, reason in losing
-        if reason is not None
-        for label in _labels(island, body)
-    }
+    parts, leave = tuple(_labels(island, body) for island in reordered), dict(context.leave)
+    # What TensorFlow computes need not be deterministic.
+    for island in () if context.options.deterministic else islands:
+        if reason := _loss(island, body):
+            leave |= dict.fromkeys(_labels(island, body), reason)
+    return {"parts": parts, "leave": leave}
 
 
 def _labels(island: _Island, body: Body) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ What is found at their ops is what the rewriter finds there: a table is as good 
 """
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 from formulas import DRAWN, EDGES, Draw
@@ -152,8 +153,7 @@ def _gates():
         return tf.Sigmoid(tf.Conv2D(tf.Relu(tf.BiasAdd(pixel, bias)), up4, **options))
 
     def find(node, body, context):
-        context.followers = Followers(body)
-        return look(squeeze_excite, node, body, context)
+        return look(squeeze_excite, node, body, replace(context, followers=Followers(body)))
 
     for formula in (by_products, by_convolutions):
         row = _row(f"squeeze_excite {formula.__name__}", formula, find)
