@@ -109,14 +109,14 @@ void CopyColumns(const float* from, int64_t column, int64_t width, int64_t n, fl
 // C and what happens to sums, of one panel from row `row` on. `bias` is room for a last panel's.
 void BindC(const GemmPlan& plan, const GemmArgs& args, int64_t row, const Panel& panel, float* bias,
            TileArgs* a) {
-  const NarrowTensors& tensors = plan.desc.tensors;
+  const EpilogueTensors& tensors = plan.desc.tensors;
   const int64_t n = plan.desc.n;
   const int64_t column = panel.first_block * kBlock;
   const int64_t columns = std::min(panel.blocks * kBlock, n - column);
   a->dst = static_cast<float*>(
       BytesFrom(args.c, (row * args.c_row_stride + column) * tensors.dst_bytes));
-  a->narrow = IsNarrow(plan.family) || plan.desc.widens ? &tensors : nullptr;
   TileEpilogue& e = a->epilogue;
+  e.tensors = tensors;
   e.row_major = 1;
   e.valid_lanes = static_cast<int32_t>(columns - (panel.blocks - 1) * kBlock);
   e.dst_step = args.c_row_stride;
@@ -204,7 +204,8 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range b
       for (int64_t row = 0; row < rows; ++row) {
         TileArgs tile = {};
         BindC(plan, of_c, row, panel, nullptr, &tile);
-        kernels.finish({&tile, sums + row * kWidth + b * kBlock, 1, panel.blocks});
+        EpilogueKernelsFor(plan.isa).of_floats(
+            tile.epilogue, {sums + row * kWidth + b * kBlock, 1, panel.blocks}, tile.dst);
       }
     }
   }
@@ -233,7 +234,7 @@ void RunTaps(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, 
   call.first = taps.begin == 0;
   call.last = taps.end == AllTaps(plan);
   call.px_stride = a_rows.stride;
-  if (a_rows.scales != nullptr) call.pixel_terms = a_rows.scales + rows.begin;
+  if (a_rows.scales != nullptr) call.row_scales = a_rows.scales + rows.begin;
   call.pass_taps = plan.pass_taps;
   // One row with registers of 512 bits reads weights as fast as hardware brings them.
   call.asks_ahead = widened == nullptr && (count > 1 || plan.isa < Isa::kAvx512);
@@ -251,10 +252,12 @@ void RunTaps(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, 
       const int64_t column = panel.first_block * kBlock;
       bytes.Bind(QuantizationOfA(plan),
                  reinterpret_cast<const int32_t*>(args.packed + plan.sums) + column,
-                 args.b_scales + column, plan.desc.n - column, panel.blocks * kBlock, a);
+                 args.b_scales + column, plan.desc.n - column, panel.blocks * kBlock);
+      a->start = bytes.start;
+      a->epilogue.scale = bytes.scale;
     }
     if (plan.pairs) {
-      a->fip.unscale = OfColumns(plan, packed + plan.unscale, panel);
+      a->epilogue.scale = OfColumns(plan, packed + plan.unscale, panel);
     }
   };
   const float* a = a_rows.at + rows.begin * a_rows.stride;
@@ -316,7 +319,7 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const FloatRoom& paire
         BindC(plan, args, begin, panel, bias, a);
         const float* const of_panel = OfColumns(plan, call.packed + plan.unscale, panel);
         for (int64_t i = 0; i < panel.blocks * kBlock; ++i) unscale[i] = of_panel[i] * factor;
-        a->fip.unscale = unscale;
+        a->epilogue.scale = unscale;
         a->fip.channel_terms = OfColumns(plan, call.packed + plan.terms, panel);
       };
       const float* a = paired.a.Bind(scratch, segment, first, &call);

@@ -64,7 +64,7 @@ struct GemmDesc {
   int threads = 1;  // of the pool that runs a product which widens: each needs room for a panel
   DataType a = DataType::f32, b = DataType::f32;
   Quantization a_quantization;
-  NarrowTensors tensors;
+  EpilogueTensors tensors;
 };
 
 // A run of K that strided tiles take as one tap.

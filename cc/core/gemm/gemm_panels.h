@@ -152,7 +152,8 @@ struct PanelCall {
   int64_t pass_taps = 0;               // a pass of K has so many; 0: all
   bool first = true, last = true;      // whether the call begins the sums, and whether it ends them
   bool asks_ahead = true;              // whether weights are brought along at all
-  const float* pixel_terms = nullptr;  // kFip, of bytes: of row 0
+  const float* pixel_terms = nullptr;  // kFip: of row 0
+  const float* row_scales = nullptr;   // of bytes: of row 0; or null
   const uint8_t* apart = nullptr;      // kFip: rows that are not multiplied in pairs; null: none
 
   const float* Weights(int64_t panel, int64_t row) const {
@@ -167,9 +168,9 @@ struct PartialSums {
   int64_t block_stride = 0, step = kBlock;
 };
 
-// bind(panel, &args, &partial) sets args->dst, dst_block_stride and epilogue for row 0 of the
-// panel, args->fip and args->narrow if it needs them, may point args->weights at another copy of
-// the panel's, and may set *partial. rows.Start(widest), rows.tiles(), rows.ForEach(&args, emit)
+// bind(panel, &args, &partial) sets args->dst and epilogue for row 0 of the panel, args->fip and
+// args->start if it needs them, may point args->weights at another copy of the panel's, and may set
+// *partial. rows.Start(widest), rows.tiles(), rows.ForEach(&args, emit)
 // list the rows: see EvenRows; emit(a, row of C, rows of a tile, tiles).
 template <typename P, typename Bind, typename Rows>
 void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
@@ -189,17 +190,14 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
     TileEpilogue& e = a.epilogue;
     const TileEpilogue whole = e;
     float* const dst = a.dst;
-    const int64_t dst_block_stride = a.dst_block_stride;
-    if (partial.base == nullptr) partial = {dst, dst_block_stride, whole.dst_step};
-    if (whole.row_major && partial.base == dst) partial.block_stride = kBlock;
+    if (partial.base == nullptr) partial = {dst, whole.dst_block_stride, whole.dst_step};
     const float* weights = a.weights;
     const TileKernel* const kernels =
         TilesOf(call.isa, call.family, call.panels[g].blocks, whole.valid_lanes);
     // Tiles of the same packed weights without pairs.
     const TileKernel* const plain =
         TilesOf(call.isa, TileFamily::kStrided, call.panels[g].blocks, whole.valid_lanes);
-    const int64_t dst_bytes = a.narrow != nullptr ? a.narrow->dst_bytes : sizeof(float);
-    const int64_t sum_bytes = a.narrow != nullptr ? a.narrow->sum_bytes : sizeof(float);
+    const int64_t dst_bytes = whole.tensors.dst_bytes, sum_bytes = whole.tensors.sum_bytes;
     const bool panel_apart = call.family == TileFamily::kFip && std::isnan(a.fip.channel_terms[0]);
     const auto is_apart = [&](int64_t row, int64_t px) {
       return panel_apart || std::any_of(call.apart + row, call.apart + row + px,
@@ -233,8 +231,8 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
       }
       const float* const sums = first ? whole.acc_in : partial.base;
       float* const to = last ? dst : partial.base;
-      a.dst_block_stride = last ? dst_block_stride : partial.block_stride;
       if (!last) {
+        e.dst_block_stride = partial.block_stride;
         e.clamp = 0;
         e.program = nullptr;
         e.dst_step = partial.step;
@@ -247,6 +245,7 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
           a.src = BytesFrom(src, first * px * call.px_stride * call.unit);
           a.dst = BytesFrom(to, at * e.dst_step * dst_bytes);
           if (call.pixel_terms != nullptr) a.fip.pixel_terms = call.pixel_terms + at;
+          if (call.row_scales != nullptr) e.row_scale = call.row_scales + at;
           e.dst_offset = whole.dst_offset + at * e.operand_step;
           if (sums != nullptr) e.acc_in = BytesFrom(sums, at * e.acc_step * sum_bytes);
           a.tiles = count;

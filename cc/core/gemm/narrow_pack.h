@@ -75,19 +75,16 @@ constexpr int64_t kMostInt8Products = 66311;
 // What the tiles of a panel of bytes need beside its weights: of columns [first, first + columns),
 // of which [0, most) are there, the int32 at which sums begin and what they are multiplied by.
 struct Int8Columns {
-  alignas(64) float unscale[kMaxTileBlocks * kBlock];
-  alignas(64) float start[kMaxTileBlocks * kBlock];  // the bits of int32
+  alignas(64) float scale[kMaxTileBlocks * kBlock];
+  alignas(64) int32_t start[kMaxTileBlocks * kBlock];
 
   // `sums` of the panel's columns; `scales` of B from the panel's first column on.
   void Bind(const Quantization& a, const int32_t* sums, const float* scales, int64_t valid,
-            int64_t columns, TileArgs* args) {
+            int64_t columns) {
     for (int64_t c = 0; c < columns; ++c) {
-      unscale[c] = c < valid ? a.scale * scales[c] : 0.f;
-      const int32_t first = -a.zero_point * sums[c];
-      std::memcpy(start + c, &first, sizeof first);
+      scale[c] = c < valid ? a.scale * scales[c] : 0.f;
+      start[c] = -a.zero_point * sums[c];
     }
-    args->fip.unscale = unscale;
-    args->fip.channel_terms = start;
   }
 };
 

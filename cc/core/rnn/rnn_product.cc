@@ -26,7 +26,6 @@ void RnnMatrix::PrepareRows(Isa isa, const Scratch& scratch, int64_t copy, int64
 }
 
 void MultiplyPrepared(const RnnRowsArgs& args) {
-  static constexpr NarrowTensors kSumsOfFloats;
   static constexpr int64_t kWholeRow = 0;
   const RnnMatrix& m = *args.matrix;
   const bool pairs = m.rows == RnnRows::kPairs;
@@ -61,9 +60,7 @@ void MultiplyPrepared(const RnnRowsArgs& args) {
             columns[i] * factor * (args.scales == nullptr ? 1.f : args.scales[g * kBlock + i]);
       }
       a->fip.channel_terms = args.packed + m.terms + g * kBlock;
-      a->fip.unscale = unscale;
-    } else {
-      a->narrow = &kSumsOfFloats;
+      a->epilogue.scale = unscale;
     }
     a->dst = args.dst + column;
     TileEpilogue& e = a->epilogue;

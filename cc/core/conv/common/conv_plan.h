@@ -78,8 +78,8 @@ struct ConvPlan {
   int64_t icb = 0, ocb = 0;  // channel blocks of src and dst
   // From one image of src to the next, in elements. Images may overlap, as those of volumes do.
   int64_t src_image_stride = 0;
-  int64_t src_bytes = 4;  // of an element
-  NarrowTensors tensors;  // those behind the sums
+  int64_t src_bytes = 4;    // of an element
+  EpilogueTensors tensors;  // those behind the sums
   int64_t tasks = 0;
 
   ScratchPiece<float> bias;  // padded

@@ -37,6 +37,8 @@ ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPos
   const PostOpProgram* program = plan.epilogue.rest.len() > 0 ? rest.program() : nullptr;
   const bool plain_dst = plan.desc.dst.channels_last();
   TileEpilogue epilogue;
+  // What goes to a plain dst is floats until then.
+  if (!plain_dst) epilogue.tensors = plan.tensors;
   epilogue.clamp = plan.epilogue.clamp;
   epilogue.lo = plan.epilogue.lo;
   epilogue.hi = plan.epilogue.hi;

@@ -37,7 +37,7 @@ class DepthwiseBlock {
 
  private:
   const ConvDesc& d_;
-  const NarrowTensors& tensors_;
+  const EpilogueTensors& tensors_;
   DepthwiseArgs args_;
   // Of row 0: in dst, in the tensor to add (null: none), and in operands of dst's shape.
   float* dst_;

@@ -3,7 +3,7 @@
 #include "cc/core/conv/depthwise/depthwise_kernel.h"
 #include "cc/core/conv/depthwise/depthwise_rows_inl.h"
 #include "cc/core/gemm/tiles/epilogue_inl.h"
-#include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
+#include "cc/core/gemm/tiles/narrow_in_registers_inl.h"
 #include "cc/simd/convert/bf16.h"
 
 namespace bd::BD_ISA {
@@ -46,7 +46,7 @@ struct Bfloat16s {
                                                          void* dst, Add&& add) {
     const TileEpilogue& e = a.epilogue;
     const bool alone =
-        a.narrow->dst.dtype == DataType::bf16 && e.acc_in == nullptr && e.valid_lanes == kBlock;
+        e.tensors.dst.dtype == DataType::bf16 && e.acc_in == nullptr && e.valid_lanes == kBlock;
     const bool plain = alone && e.program == nullptr, silu = alone && e.silu && !e.clamp;
     alignas(64) float sums[kPx * kBlock];
     for (int v = 0; v < kBlock; v += kLanes) {
@@ -72,7 +72,7 @@ struct Bfloat16s {
   }
 
   static void Run(TileFn tile, const DepthwiseArgs& a, int64_t p0, int64_t) {
-    tile(a, p0, reinterpret_cast<char*>(a.dst) + p0 * kBlock * a.narrow->dst_bytes);
+    tile(a, p0, reinterpret_cast<char*>(a.dst) + p0 * kBlock * a.epilogue.tensors.dst_bytes);
   }
 
  private:
@@ -133,15 +133,13 @@ struct Bfloat16s {
 
   [[gnu::noinline]] static void Finish(const DepthwiseArgs& a, int64_t p0, int64_t px, float* sums,
                                        void* dst) {
-    TileArgs tile = {};
-    tile.narrow = a.narrow;
     TileEpilogue e = a.epilogue;
     e.dst_offset += p0 * kBlock;
     if (e.acc_in != nullptr) {
       const char* in = reinterpret_cast<const char*>(e.acc_in);
-      e.acc_in = reinterpret_cast<const float*>(in + p0 * kBlock * a.narrow->sum_bytes);
+      e.acc_in = reinterpret_cast<const float*>(in + p0 * kBlock * e.tensors.sum_bytes);
     }
-    FinishNarrow<float>(tile, e, {sums, px, 1}, dst);
+    FinishByRows<float>(e, {sums, px, 1}, dst);
   }
 };
 

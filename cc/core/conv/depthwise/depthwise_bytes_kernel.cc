@@ -3,7 +3,7 @@
 // A row splits into tiles of pixels, of which one vector after the other is made. Of windows known
 // at compile time a tile loads each source vector once for all products with it.
 #include "cc/core/conv/depthwise/depthwise_kernel.h"
-#include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
+#include "cc/core/gemm/tiles/narrow_in_registers_inl.h"
 #include "cc/simd/convert/int8.h"
 
 namespace bd::BD_ISA {
@@ -84,12 +84,11 @@ void DwordRow(const DwordRowArgs& a) {
 // What becomes of sums: bytes at once, or they wait for what finishes all rows.
 struct Finishing {
   Finishing(const ByteRowsArgs& a)
-      : in_registers(*a.tile, a.tile->epilogue),
-        dst(reinterpret_cast<char*>(a.tile->dst)),
+      : in_registers(a.epilogue),
+        dst(static_cast<char*>(a.dst)),
         sums(a.sums),
         // Pixels that two tiles compute must not be added to twice.
-        at_once(kVecsPerBlock == 1 && in_registers.applies() &&
-                a.tile->epilogue.acc_in == nullptr) {}
+        at_once(kVecsPerBlock == 1 && in_registers.applies() && a.epilogue.acc_in == nullptr) {}
 
   // Vector v of pixels from `at` on.
   template <int kPx>
@@ -249,8 +248,7 @@ void Rows(const ByteRowsArgs& a) {
   const Finishing to(a);
   AllRows(a, to);
   if (to.at_once) return;
-  float* const words = reinterpret_cast<float*>(a.sums);
-  FinishNarrow<int32_t>(*a.tile, a.tile->epilogue, {words, a.oh * a.ow, 1}, a.tile->dst);
+  FinishByRows<int32_t>(a.epilogue, {a.sums, a.oh * a.ow, 1}, a.dst);
 }
 
 constexpr DepthwiseBytesKernels kTable = {kQuads, DwordRow, Rows};

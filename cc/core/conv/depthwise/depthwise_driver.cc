@@ -25,9 +25,7 @@ class ByteRows {
         ring_(run.scratch.Grant(own_.ring, thread)),
         rows_(own_.ring_rows),
         row_args_(),
-        args_(),
-        tile_() {
-    tile_.narrow = &run.plan.tensors;
+        args_() {
     row_args_.zero = static_cast<uint8_t>(d_.types.src_quantization.zero_point);
     row_args_.first = -d_.pad_left();
     row_args_.dw = d_.dw();
@@ -43,7 +41,6 @@ class ByteRows {
     args_.tap_step = own_.tap_columns;
     args_.ow = d_.ow();
     args_.sums = reinterpret_cast<int32_t*>(run.scratch.Grant(own_.sums, thread));
-    args_.tile = &tile_;
   }
 
   // Rows [begin, end) of a block of image n.
@@ -52,17 +49,18 @@ class ByteRows {
     const float* const packed = run_.buffers.packed;
     columns_.Bind(d_.types.src_quantization,
                   reinterpret_cast<const int32_t*>(packed + run_.plan.icb * of_block) + channel,
-                  run_.buffers.weight_scales + channel, d_.oc() - channel, kBlock, &tile_);
+                  run_.buffers.weight_scales + channel, d_.oc() - channel, kBlock);
     src_ = run_.SrcBlock(n, block);
     made_ = INT64_MIN;
     args_.weights = packed + block * of_block;
-    args_.start = reinterpret_cast<const int32_t*>(tile_.fip.channel_terms);
+    args_.start = columns_.start;
     for (int64_t h = begin; h < end; h += args_.oh) {
       args_.oh = std::min(own_.rows_together, end - h);
       MakeRows(h * d_.sh() - d_.pad_top(),
                (args_.oh - 1) * d_.sh() + (own_.rows - 1) * own_.row_distance + 1);
-      tile_.epilogue = BlocksEpilogue(run_, block, 1, n, h * d_.ow());
-      tile_.dst =
+      args_.epilogue = BlocksEpilogue(run_, block, 1, n, h * d_.ow());
+      args_.epilogue.scale = columns_.scale;
+      args_.dst =
           BytesFrom(run_.DstBlock(n, block), h * d_.ow() * kBlock * run_.plan.tensors.dst_bytes);
       kernels_.rows(args_);
     }
@@ -117,7 +115,6 @@ class ByteRows {
   Int8Columns columns_;
   DwordRowArgs row_args_;
   ByteRowsArgs args_;
-  TileArgs tile_;
 };
 
 void RunBytes(const ConvRun& run, ThreadPool& pool) {
@@ -142,7 +139,6 @@ DepthwiseArgs DepthwiseArgsOf(const ConvRun& run, int64_t block, int64_t inputs)
   a.pad_left = d.pad_left();
   a.iw = d.iw();
   a.ow = d.ow();
-  if (d.narrow()) a.narrow = &run.plan.tensors;
   return a;
 }
 

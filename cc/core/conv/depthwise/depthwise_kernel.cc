@@ -31,14 +31,14 @@ struct Floats {
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) PrefetchToWrite(dst + (kAhead + p) * kBlock);
       add_rows(tile.acc, 0);
-      tile.FinishBlocked(e, dst, 0);
+      tile.FinishBlocked(e, dst);
     } else {
       const TileEpilogue& e = a.epilogue;
       for (int v = 0; v < kBlock; v += kLanes) {
         Accumulators<1, kPx, 1> tile;
         tile.Begin(e.bias == nullptr ? nullptr : e.bias + v);
         add_rows(tile.acc, v);
-        tile.End(e, e.acc_in == nullptr ? nullptr : e.acc_in + p0 * kBlock + v, dst + v, 0);
+        tile.End(e, e.acc_in == nullptr ? nullptr : e.acc_in + p0 * kBlock + v, dst + v);
       }
     }
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
-#include "cc/core/gemm/tiles/narrow_kernel.h"
+#include "cc/core/gemm/tiles/epilogue_kernel.h"
 
 namespace bd {
 
@@ -17,7 +17,6 @@ struct DepthwiseArgs {
   int64_t kh, kw, sw, dw, pad_left, iw, ow;
   float* dst;
   TileEpilogue epilogue;
-  const NarrowTensors* narrow;  // types of dst and acc_in, where these are not float
 };
 
 constexpr int64_t kMaxDepthwiseRows = 64;  // largest kh; taller kernels run as tiles
@@ -26,7 +25,7 @@ struct DepthwiseKernels {
   void (*row)(const DepthwiseArgs&);
 };
 struct DepthwiseBf16Kernels {
-  void (*row)(const DepthwiseArgs&);  // of which `narrow` is set
+  void (*row)(const DepthwiseArgs&);
 };
 
 BD_KERNEL_TABLE(DepthwiseKernels)
@@ -53,7 +52,7 @@ struct DwordRowArgs {
 //                       rows[h * row_step + row * row_distance][p * step + tap * tap_step][lane]
 //                       * weights[row][tap][lane]
 // exact in int32, where the product is that of all numbers of two dwords, go through the epilogue
-// to tile->dst. Rows are of dwords; or of bytes, of which the quad at column c is that of columns
+// to dst. Rows are of dwords; or of bytes, of which the quad at column c is that of columns
 // c to c + 3.
 struct ByteRowsArgs {
   const float* const* rows;
@@ -64,7 +63,8 @@ struct ByteRowsArgs {
   int64_t row_step, row_distance, step, tap_step;
   int64_t oh, ow;
   int32_t* sums;  // room for those of all rows
-  const TileArgs* tile;
+  void* dst;
+  TileEpilogue epilogue;
 };
 
 struct DepthwiseBytesKernels {

@@ -57,23 +57,20 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   call.apart = from.apart;
   FipGroup terms;
   Int8Columns bytes;
-  // What goes to a plain dst is floats until then.
-  const NarrowTensors floats;
-  const NarrowTensors& tensors = run.d.dst.blocked() ? run.plan.tensors : floats;
   const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
     const OutputGroup& group = p.groups[g];
+    a->epilogue = BlocksEpilogue(run, group.first_block, group.blocks, r.n, r.begin);
+    a->epilogue.dst_block_stride = target.block_stride;
     a->dst = BytesFrom(target.base, (group.first_block - target.first_block) * target.block_stride *
-                                        tensors.dst_bytes);
-    if (p.narrow()) a->narrow = &tensors;
+                                        a->epilogue.tensors.dst_bytes);
     if (IsBytes(p.family)) {
       const int64_t channel = group.first_block * kBlock;
       const float* const sums = run.buffers.packed + p.groups.packed_floats + channel;
       bytes.Bind(run.d.types.src_quantization, reinterpret_cast<const int32_t*>(sums),
-                 run.buffers.weight_scales + channel, run.d.oc() - channel, group.blocks * kBlock,
-                 a);
+                 run.buffers.weight_scales + channel, run.d.oc() - channel, group.blocks * kBlock);
+      a->start = bytes.start;
+      a->epilogue.scale = bytes.scale;
     }
-    a->dst_block_stride = target.block_stride;
-    a->epilogue = BlocksEpilogue(run, group.first_block, group.blocks, r.n, r.begin);
     if (p.packs_panels) {
       float* const packed = run.scratch.Grant(p.scaled, thread);
       PackPanel(run, group, b0, b1, packed);
@@ -88,7 +85,8 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     }
     if (from.pixel_terms != nullptr) {
       terms.Bind(run, group, b0, b1, from);
-      a->fip = {nullptr, terms.channel_terms, terms.unscale};
+      a->fip = {nullptr, terms.channel_terms};
+      a->epilogue.scale = terms.unscale;
     }
   };
   // Pixels of neighbouring rows follow each other, so all of them are one segment; by row each

@@ -95,7 +95,7 @@ BD_INLINE void AddPatch(const int32_t* src, int64_t plane_stride, const int32_t*
 void Dst(const WinogradDstArgs& a) {
   if (a.ranges == 1 && StoreInRegisters<Bytes>(a)) return;
   DstByRows<Bytes, 1>(
-      a,
+      a, kTogether,
       [&](const int32_t* src, int v, int32_t* to) {
         AddPatch<true>(src, a.plane_stride, a.start + v, to);
         for (int64_t r = 1; r < a.ranges; ++r) {

@@ -96,10 +96,6 @@ struct TileBlock {
   int64_t dst_w() const { return run.d.ow() / pool_w(); }
   int64_t tile_h() const { return transform().mh / pool_h(); }
   int64_t tile_w() const { return transform().mw / pool_w(); }
-  bool stores_narrow() const {
-    const NarrowTensors& t = plan().tensors;
-    return t.dst.dtype != DataType::f32 || t.sum.dtype != DataType::f32;
-  }
   int64_t first_ocb() const { return p.groups[group_begin].first_block; }
   int64_t end_ocb() const {
     const OutputGroup& last = p.groups[group_end - 1];
@@ -216,14 +212,15 @@ struct TileBlock {
     const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
       const OutputGroup& group = p.groups[g];
       a->dst = sums + (group.first_block - first_ocb()) * block_stride();
-      a->dst_block_stride = block_stride();
+      a->epilogue.dst_block_stride = block_stride();
       a->epilogue.valid_lanes = kBlock;
       if (!fip) return;
       const int64_t lanes = plan().ocb * kBlock;
       const float* packed = call.packed + u_stride - 2 * lanes + group.first_block * kBlock;
       for (int64_t k = 0; k < group.blocks * kBlock; ++k)
         unscale[k] = prepared.scale[xi] * packed[k];
-      a->fip = {nullptr, packed + lanes, unscale};
+      a->fip = {nullptr, packed + lanes};
+      a->epilogue.scale = unscale;
     };
     RunPanels(call, bind, PlaneRows{src, pixel(), even});
   }
@@ -252,7 +249,6 @@ struct TileBlock {
     a.y = row * tile_h();
     a.x = column * tile_w();
     a.tiles = tiles;
-    if (stores_narrow() || p.bytes()) a.narrow = &plan().tensors;
     TileEpilogue& e = a.epilogue;
     e = BlocksEpilogue(run, ocb, 1, n, 0);
     a.dst = plain ? nullptr : run.DstBlock(n, ocb);
@@ -262,9 +258,9 @@ struct TileBlock {
       e.dst_offset = n * run.plane() * d.oc() + e.channel;
       e.sample_channel = n * d.oc();
       e.dst_step = e.acc_step = e.operand_step = e.channels = d.oc();
-      const NarrowTensors& tensors = plan().tensors;
-      if (run.sum != nullptr) e.acc_in = BytesFrom(run.sum, e.dst_offset * tensors.sum_bytes);
-      a.dst = BytesFrom(run.buffers.dst, e.dst_offset * tensors.dst_bytes);
+      e.tensors = plan().tensors;
+      if (run.sum != nullptr) e.acc_in = BytesFrom(run.sum, e.dst_offset * e.tensors.sum_bytes);
+      a.dst = BytesFrom(run.buffers.dst, e.dst_offset * e.tensors.dst_bytes);
     }
     if (p.bytes()) return DstOfBytes(ocb * kBlock, &a);
     const auto& kernel = plain ? kernels.dst_plain : p.pools_tiles ? kernels.dst_max : kernels.dst;
@@ -275,13 +271,12 @@ struct TileBlock {
     constexpr int32_t kMiddle = 128;  // of the bytes in V
     const Quantization& q = run.d.types.src_quantization;
     Int8Columns columns;
-    TileArgs tile = {};
     columns.Bind({q.scale, q.zero_point - kMiddle}, weight_sums() + channel,
-                 run.buffers.weight_scales + channel, run.d.oc() - channel, kBlock, &tile);
+                 run.buffers.weight_scales + channel, run.d.oc() - channel, kBlock);
     a->ranges = ranges();
     a->distance = range_distance();
-    a->start = reinterpret_cast<const int32_t*>(tile.fip.channel_terms);
-    a->unscale = tile.fip.unscale;
+    a->start = columns.start;
+    a->epilogue.scale = columns.scale;
     WinogradBytesKernelsFor(plan().isa).dst(*a);
   }
 };

@@ -297,17 +297,17 @@ BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t pixe
   }
   if constexpr (kPlain) {
     if (e.valid_lanes == kBlock || e.program != nullptr || e.acc_in != nullptr) {
-      return out.Finish(e, a.dst + offset, 0);  // rows
+      return out.Finish(e, a.dst + offset);  // rows
     }
     // Stores by a mask take longer than a few floats.
     alignas(64) float pixels[kPx * kBlock];
-    out.FinishBlocked(e, pixels, 0);
+    out.FinishBlocked(e, pixels);
     for (int p = 0; p < kPx; ++p) {
       float* dst = a.dst + offset + p * e.dst_step;
       for (int i = 0; i < e.valid_lanes; ++i) dst[i] = pixels[p * kBlock + i];
     }
   } else {
-    out.FinishBlocked(e, a.dst + offset, 0);
+    out.FinishBlocked(e, a.dst + offset);
   }
 }
 
@@ -318,8 +318,9 @@ void DstByMemory(const WinogradDstArgs& a) {
   using T = Floats<kRow>;
   constexpr int kW = T::kT.mw / kPool;
   TileEpilogue epilogue = a.epilogue;
+  const bool floats = epilogue.tensors.floats();
   DstByRows<T, kPool>(
-      a,
+      a, floats ? 1 : kTogether,
       [&](const float* src, int, float* to) {
         DstPatch<T, kPool>(src, a.plane_stride, [&](int i, const auto& y) {
           BD_UNROLL
@@ -329,7 +330,7 @@ void DstByMemory(const WinogradDstArgs& a) {
         });
       },
       [&](float* row, int64_t px, int64_t pixel) {
-        if (a.narrow != nullptr) {
+        if (!floats) {
           FinishRow(a, row, px, pixel);
         } else if (px == kW) {
           StoreRow<kW, kPlain>(a, row, pixel, &epilogue);
@@ -343,7 +344,7 @@ void DstByMemory(const WinogradDstArgs& a) {
 
 template <int kRow>
 void Dst(const WinogradDstArgs& a) {
-  if (a.narrow != nullptr && StoreInRegisters<Floats<kRow>>(a)) return;
+  if (!a.epilogue.tensors.floats() && StoreInRegisters<Floats<kRow>>(a)) return;
   DstByMemory<kRow, 1>(a);
 }
 

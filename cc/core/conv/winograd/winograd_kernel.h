@@ -24,7 +24,7 @@
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
-#include "cc/core/gemm/tiles/narrow_kernel.h"
+#include "cc/core/gemm/tiles/epilogue_kernel.h"
 
 namespace bd {
 
@@ -129,16 +129,13 @@ struct WinogradDstArgs {
   int64_t plane_stride;
   float* dst;  // the block's plane [h][w][16]; plain: its first channel, pixels dst_step apart
   int64_t h, w;
-  int64_t y, x;                           // first pixel of the first tile
-  int64_t tiles;                          // along the row
-  TileEpilogue epilogue;                  // acc_in and dst_offset are those of the block's plane
-  const NarrowTensors* narrow = nullptr;  // types of dst and acc_in; null: float
+  int64_t y, x;           // first pixel of the first tile
+  int64_t tiles;          // along the row
+  TileEpilogue epilogue;  // acc_in and dst_offset are those of the block's plane
   // Of bytes the planes are int32, one set for each range of channels, `distance` apart; [16] are
-  // added to sums: (128 - zero point) times those of weights, and [16] are what they are multiplied
-  // by.
+  // added to sums: (128 - zero point) times those of weights.
   int64_t ranges = 1, distance = 0;
   const int32_t* start = nullptr;
-  const float* unscale = nullptr;
 };
 
 // In the order of kWinogradTransforms.

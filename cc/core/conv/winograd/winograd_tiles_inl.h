@@ -10,7 +10,7 @@
 #pragma once
 
 #include "cc/core/conv/winograd/winograd_kernel.h"
-#include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
+#include "cc/core/gemm/tiles/narrow_in_registers_inl.h"
 #include "cc/simd/vec.h"
 
 #define BD_INLINE inline __attribute__((always_inline))
@@ -111,15 +111,16 @@ BD_INLINE void DstPatch(const typename T::Element* src, int64_t plane_stride, Ro
 constexpr int kTogether = 8;
 
 // Results by way of the stack: patch(src, v, to) makes vector v of a tile, whose rows are
-// kTogether tiles apart, and finish(sums, px, pixel) stores `px` pixels of a row, from `pixel` on.
+// kTogether tiles apart, and finish(sums, px, pixel) stores `px` pixels of a row, from `pixel` on,
+// of `together` tiles.
 template <typename T, int kPool, typename Patch, typename Finish>
-BD_INLINE void DstByRows(const WinogradDstArgs& a, Patch&& patch, Finish&& finish) {
+BD_INLINE void DstByRows(const WinogradDstArgs& a, int64_t together, Patch&& patch,
+                         Finish&& finish) {
   constexpr int kH = T::kT.mh / kPool, kW = T::kT.mw / kPool;  // of a tile in dst
   constexpr int64_t kPitch = kTogether * kW * kBlock;
   alignas(64) typename T::Element sums[kH * kPitch];
   const auto* const src = reinterpret_cast<const typename T::Element*>(a.src);
   const int64_t rows = a.h - a.y < kH ? a.h - a.y : kH;
-  const int64_t together = a.narrow != nullptr ? kTogether : 1;
   for (int64_t first = 0; first < a.tiles; first += together) {
     const int64_t tiles = a.tiles - first < together ? a.tiles - first : together;
     for (int64_t t = 0; t < tiles; ++t) {
@@ -140,7 +141,7 @@ void FinishRow(const WinogradDstArgs& a, Element* sums, int64_t px, int64_t pixe
   const int64_t offset = pixel * (e.row_major ? e.dst_step : kBlock);
   if (e.acc_in != nullptr) {
     const char* const in = reinterpret_cast<const char*>(e.acc_in);
-    e.acc_in = reinterpret_cast<const float*>(in + offset * a.narrow->sum_bytes);
+    e.acc_in = reinterpret_cast<const float*>(in + offset * e.tensors.sum_bytes);
   }
   e.dst_offset += offset;
   if constexpr (__is_same(Element, float)) {
@@ -148,11 +149,8 @@ void FinishRow(const WinogradDstArgs& a, Element* sums, int64_t px, int64_t pixe
       Store(sums + i, Add(Load(sums + i), Load(e.bias + i % kBlock)));
     }
   }
-  TileArgs tile = {};
-  tile.narrow = a.narrow;
-  tile.fip.unscale = a.unscale;
-  FinishNarrow<Element>(tile, e, {reinterpret_cast<float*>(sums), px, 1},
-                        reinterpret_cast<char*>(a.dst) + offset * a.narrow->dst_bytes);
+  FinishByRows<Element>(e, {sums, px, 1},
+                        reinterpret_cast<char*>(a.dst) + offset * e.tensors.dst_bytes);
 }
 
 #if defined(BD_AVX512)
@@ -177,11 +175,7 @@ template <typename T, int kPx>
 // Out of registers; false where the epilogue wants memory.
 template <typename T>
 bool StoreInRegisters(const WinogradDstArgs& a) {
-  TileArgs tile = {};
-  tile.narrow = a.narrow;
-  tile.fip.unscale = a.unscale;
-  tile.epilogue = a.epilogue;
-  const InRegisters<typename T::Element, 1> finish(tile, tile.epilogue);
+  const InRegisters<typename T::Element, 1> finish(a.epilogue);
   if (!finish.applies()) return false;
   constexpr int64_t kMh = T::kT.mh, kMw = T::kT.mw;
   const int64_t rows = a.h - a.y < kMh ? a.h - a.y : kMh;

@@ -1,7 +1,7 @@
 // TileEpilogue in registers; included by per-ISA kernels only.
 #pragma once
 
-#include "cc/core/gemm/tiles/epilogue.h"
+#include "cc/core/gemm/tiles/epilogue_kernel.h"
 #include "cc/core/post_ops/post_ops_kernel.h"
 #include "cc/simd/math/math.h"
 #include "cc/simd/vec.h"
@@ -82,23 +82,22 @@ struct Accumulators {
     }
   }
 
-  // Of weights that are packed scaled: sums times a float a column, and the bias, which may be
-  // null.
-  inline __attribute__((always_inline)) void Unscale(const float* unscale, const float* bias) {
+  // Sums that began at zero.
+  inline __attribute__((always_inline)) void Scale(const TileEpilogue& e) {
     BD_UNROLL
     for (int v = 0; v < kVecs; ++v) {
-      const Vec scale = Load(unscale + v * kLanes);
-      const Vec x = bias != nullptr ? Load(bias + v * kLanes) : Zero();
+      const Vec scale = Load(e.scale + v * kLanes);
+      const Vec x = e.bias != nullptr ? Load(e.bias + v * kLanes) : Zero();
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) acc[p][v] = Fma(acc[p][v], scale, x);
     }
   }
 
   // To a blocked dst, without a program; `in`, if any, is what acc_in has there.
-  inline __attribute__((always_inline)) void End(const TileEpilogue& e, const float* in, float* dst,
-                                                 int64_t block_stride) {
+  inline __attribute__((always_inline)) void End(const TileEpilogue& e, const float* in,
+                                                 float* dst) {
     if (in != nullptr) AddTo(in, e.acc_scale, e.acc_block_stride);
-    StoreResults(e, dst, block_stride);
+    StoreResults(e, dst);
   }
 
   inline __attribute__((always_inline)) void Start(const TileEpilogue& e) {
@@ -108,23 +107,21 @@ struct Accumulators {
 
   // To a blocked or a row-major C. Rows with tails call a function that reads `e`, so a copy of it
   // cannot stay in registers: tiles whose C is always blocked call FinishBlocked.
-  inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst,
-                                                    int64_t block_stride) {
+  inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst) {
     if (e.row_major) return FinishRows(e, dst);
-    FinishBlocked(e, dst, block_stride);
+    FinishBlocked(e, dst);
   }
 
-  inline __attribute__((always_inline)) void FinishBlocked(const TileEpilogue& e, float* dst,
-                                                           int64_t block_stride) {
+  inline __attribute__((always_inline)) void FinishBlocked(const TileEpilogue& e, float* dst) {
     if (e.acc_in != nullptr) AddTo(e.acc_in, e.acc_scale, e.acc_block_stride);
     // Tails are zeros already, but where infinity or NaN met the zeros of weights behind a channel.
     if (e.valid_lanes < kBlock) ClearTail(e.valid_lanes);
-    if (e.program == nullptr) return StoreResults(e, dst, block_stride);
-    if (SiluFollows(e)) return StoreThenSilu(e, dst, block_stride);
+    if (e.program == nullptr) return StoreResults(e, dst);
+    if (SiluFollows(e)) return StoreThenSilu(e, dst);
     if constexpr (kVecsPerBlock == 1) {
-      if (e.silu && StoreSilu(dst, block_stride)) return;
+      if (e.silu && StoreSilu(dst, e.dst_block_stride)) return;
     }
-    RunProgram(e, dst, block_stride);
+    RunProgram(e, dst);
   }
 
  private:
@@ -196,10 +193,9 @@ struct Accumulators {
     }
   }
 
-  inline __attribute__((always_inline)) void StoreResults(const TileEpilogue& e, float* dst,
-                                                          int64_t block_stride) {
-    if (e.clamp) return StoreTo<true>(e, dst, block_stride);
-    StoreTo<false>(e, dst, block_stride);
+  inline __attribute__((always_inline)) void StoreResults(const TileEpilogue& e, float* dst) {
+    if (e.clamp) return StoreTo<true>(e, dst, e.dst_block_stride);
+    StoreTo<false>(e, dst, e.dst_block_stride);
   }
 
   // Where a block is one vector: swish out of the registers instead of a tile in memory (17 layers
@@ -226,16 +222,15 @@ struct Accumulators {
   }
 
   // Where sums and weights take all registers, swish is a loop of its own over what is in L1.
-  inline __attribute__((always_inline)) void StoreThenSilu(const TileEpilogue& e, float* dst,
-                                                           int64_t block_stride) {
-    StoreTo<false>(e, dst, block_stride);
+  inline __attribute__((always_inline)) void StoreThenSilu(const TileEpilogue& e, float* dst) {
+    StoreTo<false>(e, dst, e.dst_block_stride);
     for (int b = 0; b < kBlocks; ++b) {
-      e.program->kernels->silu(dst + b * block_stride, kPx * kBlock);
+      e.program->kernels->silu(dst + b * e.dst_block_stride, kPx * kBlock);
     }
   }
 
-  inline __attribute__((always_inline)) void RunProgram(const TileEpilogue& e, float* dst,
-                                                        int64_t block_stride) {
+  inline __attribute__((always_inline)) void RunProgram(const TileEpilogue& e, float* dst) {
+    const int64_t block_stride = e.dst_block_stride;
     alignas(64) float tile[kBlocks * kPx * kBlock];
     StoreTo<false>(e, tile, kPx * kBlock);
     for (int b = 0; b < kBlocks; ++b) {

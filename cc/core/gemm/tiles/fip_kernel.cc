@@ -135,8 +135,8 @@ __attribute__((noinline)) void FipTile(const TileArgs& a) {
   }
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) tile.acc[p][kFull] = From(last[p]);
-  tile.Unscale(a.fip.unscale, a.epilogue.bias);
-  tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
+  tile.Scale(a.epilogue);
+  tile.Finish(a.epilogue, a.dst);
 }
 
 constexpr int kPixelsTogether = kLanes / 2;  // whose terms and squares are one reduction's vectors

@@ -102,7 +102,7 @@ __attribute__((noinline)) void Tile(const TileArgs& a) {
   }
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) tile.acc[p][kFull] = From(last[p]);
-  tile.FinishBlocked(a.epilogue, a.dst, a.dst_block_stride);
+  tile.FinishBlocked(a.epilogue, a.dst);
 }
 
 #endif
@@ -181,7 +181,7 @@ void Tile(const TileArgs& a) {
         MultiplyRows<1, kRowFloats, kVecs>(tile.acc, at, w);
       }
     }
-    tile.FinishBlocked(e, dst, a.dst_block_stride);
+    tile.FinishBlocked(e, dst);
     first += kPx * kBlock;
     dst += kPx * e.dst_step;
     e.dst_offset += kPx * e.operand_step;
@@ -262,14 +262,13 @@ inline __attribute__((always_inline)) void MultiplyStrided(Vec (&acc)[kPx][kVecs
 
 template <int kBlocks, int kPx>
 void StridedTile(const TileArgs& a) {
-  const float* const unscale = a.fip.unscale;
   const float* src = a.src;
   const float* prefetch = a.prefetch;
   float* dst = a.dst;
   TileEpilogue e = a.epilogue;
   for (int64_t left = a.tiles; left > 0; --left) {
     Accumulators<kBlocks, kPx> tile;
-    if (unscale == nullptr) {
+    if (e.scale == nullptr) {
       tile.Start(e);
     } else {
       tile.Begin(nullptr);
@@ -282,8 +281,8 @@ void StridedTile(const TileArgs& a) {
       w += length * kBlocks * kBlock;
       prefetch += length * a.prefetch_step;
     }
-    if (unscale != nullptr) tile.Unscale(unscale, e.bias);
-    tile.Finish(e, dst, a.dst_block_stride);
+    if (e.scale != nullptr) tile.Scale(e);
+    tile.Finish(e, dst);
     src += kPx * a.px_stride;
     dst += kPx * e.dst_step;
     e.dst_offset += kPx * e.operand_step;

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
-#include "cc/core/gemm/tiles/epilogue.h"
+#include "cc/core/gemm/tiles/epilogue_kernel.h"
 
 namespace bd {
 
@@ -22,12 +22,7 @@ namespace bd {
 struct FipTerms {
   const float* pixel_terms;    // a float a row
   const float* channel_terms;  // and a column of the tile
-  // Sums times this, a float a column, are the result; strided tiles of weights that are not scaled
-  // have none.
-  const float* unscale;
 };
-
-struct NarrowTensors;  // narrow_kernel.h
 
 struct TileArgs {
   const float* src;  // A
@@ -40,11 +35,10 @@ struct TileArgs {
   // Brought to L2 alongside: from `prefetch`, prefetch_step floats for each row of weights.
   const float* prefetch;
   int64_t prefetch_step;
-  float* dst;                // C, of whatever type; the epilogue says how its rows lie
-  int64_t dst_block_stride;  // of a blocked C
-  int64_t tiles;             // neighbouring tiles of A and C, one after the other
+  float* dst;     // C, of whatever type; the epilogue says how its rows lie
+  int64_t tiles;  // neighbouring tiles of A and C, one after the other
   FipTerms fip;
-  const NarrowTensors* narrow;  // of bfloat16 and of bytes
+  const int32_t* start;  // of bytes: where the sums of a column begin
   TileEpilogue epilogue;
 };
 

@@ -12,9 +12,9 @@ struct WholeSums {
   static constexpr bool kSumsAlone = false;
 
   static IVec Begin(const TileArgs& a, const TileEpilogue&, int lane) {
-    return LoadInt(reinterpret_cast<const int32_t*>(a.fip.channel_terms + lane));
+    return LoadInt(a.start + lane);
   }
-  static void StoreSums(float* p, IVec sums) { StoreInt(reinterpret_cast<int32_t*>(p), sums); }
+  static void StoreSums(int32_t* p, IVec sums) { StoreInt(p, sums); }
 };
 
 struct Int8Type : WholeSums {

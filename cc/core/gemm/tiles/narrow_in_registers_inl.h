@@ -2,7 +2,7 @@
 // per-ISA kernels only.
 #pragma once
 
-#include "cc/core/gemm/tiles/narrow_kernel.h"
+#include "cc/core/gemm/tiles/epilogue_kernel.h"
 #include "cc/simd/convert/quantized.h"
 #include "cc/simd/math/math_pair.h"
 #include "cc/simd/vec.h"
@@ -10,26 +10,35 @@
 namespace bd::BD_ISA {
 namespace {
 
+inline int AtMostLanes(int64_t n) { return static_cast<int>(n < 0 ? 0 : n < kLanes ? n : kLanes); }
+
+// Sums of float or of int32 through the epilogue by rows.
+template <typename Acc>
+inline void FinishByRows(const TileEpilogue& e, const TileSums& sums, void* dst) {
+  const EpilogueKernels& kernels = GetEpilogueKernels();
+  (__is_same(Acc, float) ? kernels.of_floats : kernels.of_ints)(e, sums, dst);
+}
+
 // Sums of int32 and what is added to them in steps of C, which is uint8. One step is `unit`:
 //
-//   x = sum (unscale / unit) [pixel_terms] + (bias - zero_point t) / unit + q (t / unit)
+//   x = sum (scale / unit) [row_scale] + (bias - zero_point t) / unit + q (t / unit)
 //
 // where q is of acc_in, and t is acc_scale times a step of it. Each sum is rounded once.
 template <int kBlocks>
 class InSteps {
  public:
+  using Element = int32_t;
   static constexpr int kVecs = kBlocks * kVecsPerBlock;
 
   // Of the blocks from the tile's `block` on.
-  inline __attribute__((always_inline))
-  InSteps(const TileArgs& a, const TileEpilogue& e, int64_t block)
-      : rows_(a.fip.pixel_terms) {
-    const Vec inverse = Set1(1.f / a.narrow->dst.quantization.scale);
+  inline __attribute__((always_inline)) InSteps(const TileEpilogue& e, int64_t block)
+      : rows_(e.row_scale) {
+    const Vec inverse = Set1(1.f / e.tensors.dst.quantization.scale);
     float zero_point = 0.f, step = 0.f;
     if (e.acc_in != nullptr) {
-      const bool bytes = a.narrow->sum.dtype == DataType::u8;
-      step = bytes ? e.acc_scale * a.narrow->sum.quantization.scale : e.acc_scale;
-      zero_point = bytes ? static_cast<float>(a.narrow->sum.quantization.zero_point) : 0.f;
+      const bool bytes = e.tensors.sum.dtype == DataType::u8;
+      step = bytes ? e.acc_scale * e.tensors.sum.quantization.scale : e.acc_scale;
+      zero_point = bytes ? static_cast<float>(e.tensors.sum.quantization.zero_point) : 0.f;
     }
     added_ = Mul(Set1(step), inverse);
     const Vec at_zero = Mul(Set1(zero_point), added_);
@@ -37,7 +46,7 @@ class InSteps {
     for (int v = 0; v < kVecs; ++v) {
       const int64_t at = block * kBlock + v * kLanes;
       const Vec bias = e.bias == nullptr ? Zero() : Load(e.bias + at);
-      scale_[v] = Mul(Load(a.fip.unscale + at), inverse);
+      scale_[v] = Mul(Load(e.scale + at), inverse);
       bias_[v] = Sub(Mul(bias, inverse), at_zero);
     }
   }
@@ -60,13 +69,13 @@ class InSteps {
   inline __attribute__((always_inline)) Vec operator()(IVec sum, int v) const {
     return FmaOnce(ToFloat(sum), scale_[v], bias_[v]);
   }
-  inline __attribute__((always_inline)) Vec OfRow(const float* sums, int v) const {
-    const IVec sum = LoadInt(reinterpret_cast<const int32_t*>(sums));
+  inline __attribute__((always_inline)) Vec OfRow(const int32_t* sums, int v) const {
+    const IVec sum = LoadInt(sums);
     if (rows_ == nullptr) return (*this)(sum, v);
     return FmaOnce(Mul(ToFloat(sum), scale_[v]), of_row_, bias_[v]);
   }
   template <typename T>
-  inline __attribute__((always_inline)) Vec Plus(Vec x, const T* in) const {
+  inline __attribute__((always_inline)) Vec Plus(Vec x, const T* in, int = kLanes) const {
     return FmaOnce(LoadAs(in), added_, x);
   }
 
@@ -74,6 +83,11 @@ class InSteps {
   const float* rows_;
   Vec scale_[kVecs], bias_[kVecs], added_, of_row_ = Zero();
 };
+
+// Registers are for sums and weights: what comes behind them is read from memory.
+inline __attribute__((always_inline)) void KeepInMemory(const void* constants) {
+  __asm__ volatile("" : : "r"(constants) : "memory");
+}
 
 // Sums that become numbers of a blocked C in registers, without a program.
 template <typename Acc, int kBlocks>
@@ -83,13 +97,15 @@ class InRegisters;
 template <int kBlocks>
 class InRegisters<float, kBlocks> {
  public:
-  InRegisters(const TileArgs& a, const TileEpilogue& e)
-      : stride_(a.dst_block_stride),
+  explicit InRegisters(const TileEpilogue& e)
+      : stride_(e.dst_block_stride),
         lo_(Set1(e.lo)),
         hi_(Set1(e.hi)),
         clamp_(e.clamp != 0),
-        applies_(a.narrow->dst.dtype == DataType::bf16 && !e.row_major && e.program == nullptr &&
-                 e.acc_in == nullptr && e.valid_lanes >= kBlock) {}
+        applies_(e.tensors.dst.dtype == DataType::bf16 && !e.row_major && e.program == nullptr &&
+                 e.acc_in == nullptr && e.valid_lanes >= kBlock) {
+    KeepInMemory(this);
+  }
 
   bool applies() const { return applies_; }
 
@@ -119,14 +135,13 @@ class InRegisters<float, kBlocks> {
 template <int kBlocks>
 class InRegisters<int32_t, kBlocks> {
  public:
-  InRegisters(const TileArgs& a, const TileEpilogue& e)
-      : a_(a),
-        steps_(a, e, 0),
-        to_(e.clamp ? Quantizer(a.narrow->dst.quantization, e.lo, e.hi)
-                    : Quantizer(a.narrow->dst.quantization)),
-        applies_(Applies(a, e) && steps_.AreSmall()) {
-    // Registers are for sums and weights: what comes behind them is read from memory.
-    __asm__ volatile("" : : "r"(this) : "memory");
+  explicit InRegisters(const TileEpilogue& e)
+      : e_(e),
+        steps_(e, 0),
+        to_(e.clamp ? Quantizer(e.tensors.dst.quantization, e.lo, e.hi)
+                    : Quantizer(e.tensors.dst.quantization)),
+        applies_(Applies(e) && steps_.AreSmall()) {
+    KeepInMemory(this);
   }
 
   bool applies() const { return applies_; }
@@ -136,9 +151,8 @@ class InRegisters<int32_t, kBlocks> {
   inline __attribute__((always_inline)) void Finish(const IVec (&acc)[kPx][kVecs], int64_t row,
                                                     char* dst) const {
     static_assert(kVecs == kBlocks * kVecsPerBlock);
-    const TileEpilogue& e = a_.epilogue;
     const uint8_t* const in =
-        static_cast<const uint8_t*>(static_cast<const void*>(e.acc_in)) + row * kBlock;
+        static_cast<const uint8_t*>(static_cast<const void*>(e_.acc_in)) + row * kBlock;
     uint8_t* const out = reinterpret_cast<uint8_t*>(dst) + row * kBlock;
     BD_UNROLL
     for (int b = 0; b < kBlocks; ++b) {
@@ -151,9 +165,9 @@ class InRegisters<int32_t, kBlocks> {
           const int v = b * kVecsPerBlock + i % kVecsPerBlock, q = p + i / kVecsPerBlock;
           x[i] = steps_(acc[q < kPx ? q : kLast][v], v);
         }
-        uint8_t* const to = out + b * a_.dst_block_stride + p * kBlock;
+        uint8_t* const to = out + b * e_.dst_block_stride + p * kBlock;
         const int rows = kPx - p < kTogether ? kPx - p : kTogether;
-        if (e.acc_in != nullptr) AddBytes(in + b * e.acc_block_stride + p * kBlock, rows, x);
+        if (e_.acc_in != nullptr) AddBytes(in + b * e_.acc_block_stride + p * kBlock, rows, x);
         if (rows == kTogether) {
           to_.StoreSteps(to, x);
         } else {
@@ -175,13 +189,13 @@ class InRegisters<int32_t, kBlocks> {
     }
   }
 
-  static bool Applies(const TileArgs& a, const TileEpilogue& e) {
-    return a.narrow->dst.dtype == DataType::u8 && !e.row_major && e.program == nullptr &&
+  static bool Applies(const TileEpilogue& e) {
+    return e.tensors.dst.dtype == DataType::u8 && !e.row_major && e.program == nullptr &&
            (e.valid_lanes >= kBlock || !e.clamp || (e.lo <= 0 && e.hi >= 0)) &&
-           (e.acc_in == nullptr || a.narrow->sum.dtype == DataType::u8);
+           (e.acc_in == nullptr || e.tensors.sum.dtype == DataType::u8);
   }
 
-  const TileArgs& a_;
+  const TileEpilogue& e_;
   const InSteps<kBlocks> steps_;
   const Quantizer to_;
   const bool applies_;

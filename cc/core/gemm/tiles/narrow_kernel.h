@@ -9,29 +9,16 @@
 //   bfloat16   sums in float32: VDPBF16PS, or two multiply-adds of widened numbers
 //   bytes      unsigned A by signed B, sums in int32, exact on every ISA: VPDPBUSD, or VPMADDWD of
 //              widened numbers: the tile widens them, or reads what was widened before, in words of
-//              16 bits (`words`). They begin at fip.channel_terms, an int32 a column: - zero_point
-//              * (the column's sum); behind them come
-//                  x = float(sum) * fip.unscale[column] * fip.pixel_terms[row] + bias[column]
-//              where pixel_terms may be null.
-//
-// Behind them comes the epilogue, in float32: acc_in is of type narrow->sum, C of narrow->dst. Of
-// sums in int32 C has the same bits on every ISA: the kernels round the same operations.
+//              16 bits (`words`). They begin at - zero_point * (the column's sum).
 #pragma once
 
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
 #include "cc/base/data_type.h"
-#include "cc/base/quantization.h"
 #include "cc/core/gemm/tiles/gemm_kernel.h"
 
 namespace bd {
-
-// The tensors behind the sums: f32, bf16 or u8.
-struct NarrowTensors {
-  ElementType sum, dst;
-  int64_t sum_bytes = 4, dst_bytes = 4;  // of an element
-};
 
 // A row of A as it is multiplied: `count` numbers at src, zeros behind them up to a whole dword.
 //   bfloat16   from bf16 or f32

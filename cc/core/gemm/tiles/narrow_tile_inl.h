@@ -9,7 +9,7 @@
 //   kSumsAlone           C has the sums themselves
 #pragma once
 
-#include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
+#include "cc/core/gemm/tiles/narrow_in_registers_inl.h"
 #include "cc/core/gemm/tiles/narrow_kernel.h"
 #include "cc/simd/vec.h"
 
@@ -76,12 +76,12 @@ template <typename Type, int kBlocks, int kPx>
 void NarrowTile(const TileArgs& all) {
   TileArgs a = all;
   TileEpilogue& e = a.epilogue;
-  const int64_t dst_bytes = a.narrow->dst_bytes, sum_bytes = a.narrow->sum_bytes;
+  const int64_t dst_bytes = e.tensors.dst_bytes, sum_bytes = e.tensors.sum_bytes;
   const char* src = reinterpret_cast<const char*>(a.src);
   char* dst = reinterpret_cast<char*>(a.dst);
   constexpr int64_t kTogether = kRowsTogether / kPx;
-  alignas(64) float sums[kBlocks * kTogether * kPx * kBlock];
-  const InRegisters<typename Type::AccElement, kBlocks> in_registers(a, e);
+  alignas(64) typename Type::AccElement sums[kBlocks * kTogether * kPx * kBlock];
+  const InRegisters<typename Type::AccElement, kBlocks> in_registers(e);
   for (int64_t tiles; a.tiles > 0; a.tiles -= tiles) {
     tiles = a.tiles < kTogether ? a.tiles : kTogether;
     const int64_t rows = tiles * kPx;
@@ -102,10 +102,10 @@ void NarrowTile(const TileArgs& all) {
       a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
     }
     if (!in_registers.applies()) {
-      FinishNarrow<typename Type::AccElement>(a, e, {sums, rows, kBlocks}, dst);
+      FinishByRows<typename Type::AccElement>(e, {sums, rows, kBlocks}, dst);
     }
     dst += rows * e.dst_step * dst_bytes;
-    if (a.fip.pixel_terms != nullptr) a.fip.pixel_terms += rows;
+    if (e.row_scale != nullptr) e.row_scale += rows;
     e.dst_offset += rows * e.operand_step;
     if (e.acc_in != nullptr) {
       e.acc_in = reinterpret_cast<const float*>(reinterpret_cast<const char*>(e.acc_in) +
@@ -119,6 +119,7 @@ template <typename Type, int kBlocks, int kPx>
 void SumsTile(const TileArgs& all) {
   TileArgs a = all;
   const char* src = reinterpret_cast<const char*>(a.src);
+  auto* dst = reinterpret_cast<typename Type::AccElement*>(a.dst);
   for (; a.tiles > 0; --a.tiles) {
     SumsOf<Type, kBlocks, kPx>(a, a.epilogue, src, a.prefetch, [&](const auto& acc) {
       BD_UNROLL
@@ -126,12 +127,12 @@ void SumsTile(const TileArgs& all) {
         BD_UNROLL
         for (int v = 0; v < kBlocks * kVecsPerBlock; ++v) {
           const int b = v / kVecsPerBlock, lane = v % kVecsPerBlock * kLanes;
-          Type::StoreSums(a.dst + b * a.dst_block_stride + p * kBlock + lane, acc[p][v]);
+          Type::StoreSums(dst + b * a.epilogue.dst_block_stride + p * kBlock + lane, acc[p][v]);
         }
       }
     });
     src += kPx * a.px_stride * a.unit;
-    a.dst += kPx * kBlock;
+    dst += kPx * kBlock;
     a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
   }
 }

@@ -4,7 +4,6 @@
 // L1 from one tile of rows to the next. Compiled once per ISA; the contract is product_kernel.h.
 #include "cc/core/gemm/tiles/product_kernel.h"
 
-#include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
 #include "cc/simd/convert/convert.h"
 #include "cc/simd/vec.h"
 
@@ -251,11 +250,7 @@ void Widen(const WidenPanelArgs& a) {
   WidenFrom<Int8Weights>(a);
 }
 
-void Finish(const FinishSumsArgs& a) {
-  FinishNarrow<float>(*a.tile, a.tile->epilogue, {a.sums, a.rows, a.blocks}, a.tile->dst);
-}
-
-constexpr ProductKernels kKernels = {kTileRows, Multiply, Widen, Finish};
+constexpr ProductKernels kKernels = {kTileRows, Multiply, Widen};
 
 }  // namespace
 

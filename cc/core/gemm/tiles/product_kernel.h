@@ -69,18 +69,10 @@ struct WidenPanelArgs {
   int64_t row_floats;
 };
 
-// Sums [block][row][16] of a row-major tile through its epilogue: args->epilogue, narrow, dst.
-struct FinishSumsArgs {
-  const TileArgs* tile;
-  float* sums;  // are left with anything
-  int64_t rows, blocks;
-};
-
 struct ProductKernels {
   int tile_rows;  // the rows that share one pass over a panel
   void (*multiply)(const ProductArgs&);
   void (*widen)(const WidenPanelArgs&);
-  void (*finish)(const FinishSumsArgs&);
 };
 
 BD_KERNEL_TABLE(ProductKernels)
