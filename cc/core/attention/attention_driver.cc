@@ -135,7 +135,7 @@ class Worker {
     while (call.panels[call.end - 1].first_block * kBlock >= keys) --call.end;
     call.px_stride = plan_.scores.k_dwords;
     const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
-      a->narrow = &plan_.scores.desc.tensors;
+      a->epilogue.tensors = plan_.scores.desc.tensors;
       a->dst = scores_ + plan_.scores.panels[g].first_block * kBlock;
       a->epilogue.row_major = 1;
       a->epilogue.valid_lanes = kBlock;
@@ -179,7 +179,7 @@ class Worker {
     const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
       const Panel& panel = plan_.values.panels[g];
       const int64_t first = panel.first_block * kBlock;
-      a->narrow = &plan_.values.desc.tensors;
+      a->epilogue.tensors = plan_.values.desc.tensors;
       a->dst = dst + first;
       a->epilogue.row_major = 1;
       a->epilogue.valid_lanes = static_cast<int32_t>(
