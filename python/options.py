@@ -40,14 +40,15 @@ class Options:
         tolerance: for "numbers": the largest difference, relative to the output. With
             precision="bf16" it is at least 0.1, with "int8" and "int8-dynamic" at least 0.25.
         exclude: names of nodes or layers, or regular expressions that match them, to leave alone.
-            They stay with TensorFlow.
+            They stay with TensorFlow. Names are those of the report, or whole ones.
         only: names of nodes or layers, or regular expressions that match them, to convert alone.
         weights: "snapshot" computes with the weights of this moment, "live" with those that the
             original has at each call. After training or loading others, a snapshot needs another
-            `optimize`. A signature that is converted at its first call takes the weights of that
-            moment; a function in which nothing is converted stays the original's. "live" holds the
-            original and checks for changes in some microseconds a call; the first call after a
-            change folds and packs all weights again (docs/models.md, "Weights").
+            `optimize`. A signature that is converted at its first call has the weights of this
+            moment, too, for which the values that the original drops meanwhile are kept; a function
+            in which nothing is converted stays the original's. "live" holds the original and checks
+            for changes in some microseconds a call; the first call after a change folds and packs
+            all weights again (docs/models.md, "Weights").
         precision: bf16 or int8 in the place of float32, for whole layers or for weights alone.
             "bf16" and "int8" let convolutions, what lies between them and products by weights
             compute in these types, "int8-dynamic" products alone, without calibration;
@@ -148,24 +149,25 @@ def choose(options: Options | None, choices: Mapping) -> Options:
     return replace(options or Options(), **choices)
 
 
-def reason_to_leave(options: Options, node: str) -> str | None:
+def reason_to_leave(options: Options, node: str, prefix: str = "") -> str | None:
     """Why the caller wants the node of that name left alone; None where nothing says so."""
     for pattern in options.exclude:
-        if is_named(pattern, node):
+        if is_named(pattern, node, prefix):
             return f"excluded by {pattern!r}"
-    if options.only is not None and not any(is_named(pattern, node) for pattern in options.only):
+    only = options.only
+    if only is not None and not any(is_named(pattern, node, prefix) for pattern in only):
         return "not among those that `only` names"
     return None
 
 
-def unmatched(options: Options, nodes: Iterable[str]) -> list[str]:
+def unmatched(options: Options, nodes: Iterable[str], prefix: str = "") -> list[str]:
     """A line for each name or expression that matches none of the nodes."""
     nodes = list(nodes)
     return [
         f"{name}: no node or layer matches {pattern!r}; tf-blockdnn inspect lists the names"
         for name in ("exclude", "only")
         for pattern in getattr(options, name) or ()
-        if not any(is_named(pattern, node) for node in nodes)
+        if not any(is_named(pattern, node, prefix) for node in nodes)
     ]
 
 
@@ -183,8 +185,15 @@ def _checked(option: str, patterns: Iterable[str]) -> tuple[str, ...]:
     return tuple(patterns)
 
 
-def is_named(pattern: str, node: str) -> bool:
-    """Whether the pattern is, or matches, the node's name or a beginning of it up to a slash."""
-    parts = node.split("/")
-    starts = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
-    return any(pattern == start or re.fullmatch(pattern, start) for start in starts)
+def is_named(pattern: str, node: str, prefix: str = "") -> bool:
+    """Whether the pattern is, or matches, the node's name or a beginning of it up to a slash.
+
+    Args:
+        prefix: what the name may be without, "a/b/".
+    """
+    for name in {node, node.removeprefix(prefix)}:
+        parts = name.split("/")
+        starts = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+        if any(pattern == start or re.fullmatch(pattern, start) for start in starts):
+            return True
+    return False

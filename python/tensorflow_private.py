@@ -237,6 +237,21 @@ def bind(kind, args: tuple, kwargs: Mapping, defaults: Mapping) -> list:
     return kind.unpack_inputs(inspect.BoundArguments(kind, bound))
 
 
+def bind_by_names(function, args: tuple, kwargs: Mapping) -> list:
+    """The flat inputs of a ConcreteFunction that is called by the names of its tensors.
+
+    Raises:
+        TypeError: other names, or another number of inputs.
+    """
+    sanitized = function_type.sanitize_arg_name
+    named = {sanitized(name): value for name, value in kwargs.items()}
+    keywords = [sanitized(tensor_name) for tensor_name in function._arg_keywords or ()]
+    left = keywords[len(args) :]
+    if len(args) > function._num_positional_args or named.keys() != {*left}:
+        raise TypeError("not the names of its tensors")
+    return [*args, *(named[name] for name in left)]
+
+
 def defaults_of(function) -> dict:
     """name -> default of the arguments of a tf.function."""
     return dict(function._default_values)

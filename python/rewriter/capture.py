@@ -69,12 +69,18 @@ _IMPLEMENTS, _PREFERS = "api_implements", "api_preferred_device"
 _MAX_EMBEDDED_BYTES = 1 << 26
 
 
-def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) -> Module:
+def capture(
+    concrete,
+    closed: frozenset[str] = frozenset(),
+    live: bool = False,
+    moment: Mapping[int, tuple] = {},
+) -> Module:
     """Inlines the function and measures its graph and those of its loops and conditions.
 
     Args:
         closed: functions of Keras's grouped convolutions that XLA goes on compiling.
         live: whether the result has to follow its variables.
+        moment: values of variables, as `variables_of` takes them.
     """
     captured = concrete.captured_inputs
     names = [tensor.op.name for tensor in concrete.inputs]
@@ -89,7 +95,7 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
 
     view = GraphView(graph_def, [Ref.parse(name) for name in fetches], targets)
     view.prune()
-    constants = Constants(view, variables_of(captures), live=live)
+    constants = Constants(view, variables_of(captures, moment), live=live)
     own_gradients = ordering.own_gradients(view, constants)
     stated = _stated(concrete.graph, view)
     ordering.relax(view, constants)
@@ -242,15 +248,22 @@ def _drop_waits_for_inputs(graph_def: graph_pb2.GraphDef, names: list[str]) -> N
             node.input[:] = [name for name in node.input if name not in waits]
 
 
-def variables_of(captures: Mapping) -> dict:
-    """key -> the variable behind a captured handle, of those that are one."""
-    found = ((key, handle, variable_behind(handle)) for key, handle in captures.items())
-    read = gen_resource_variable_ops.read_variable_op
-    return {
-        key: Variable(_as_tuple(held[1]), functools.partial(read, handle, held[0]))
-        for key, handle, held in found
-        if held is not None
-    }
+read_variable = gen_resource_variable_ops.read_variable_op
+
+
+def variables_of(captures: Mapping, moment: Mapping[int, tuple] = {}) -> dict:
+    """key -> the variable behind a captured handle, of those that are one.
+
+    Args:
+        moment: the id of a handle -> that handle, and the value that its variable is taken to have.
+    """
+    found = {}
+    for key, handle in captures.items():
+        if (held := variable_behind(handle)) is not None:
+            read = functools.partial(read_variable, handle, held[0])
+            kept = moment.get(id(handle))
+            found[key] = Variable(_as_tuple(held[1]), read if kept is None else lambda k=kept: k[1])
+    return found
 
 
 def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[str]):

@@ -55,4 +55,4 @@ class Context:
         if device and not device.upper().endswith(("CPU:0", "CPU:*")):
             return f"it is placed on {device}"
         label = body.label(node.name)
-        return self.leave.get(label) or reason_to_leave(self.options, label)
+        return self.leave.get(label) or reason_to_leave(self.options, label, self.report.prefix)

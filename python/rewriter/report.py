@@ -181,6 +181,7 @@ class Report:
             what `optimize` takes; 0 for a ConcreteFunction.
         precision: what low precision costs, where it was asked for or the model has it.
         measured: the times, where they were asked for.
+        prefix: the scopes that most names begin with, "a/b/", without which summaries show them.
 
     Example:
         >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
@@ -210,6 +211,7 @@ class Report:
     tracing_seconds: float = 0.0
     precision: Precision | None = None
     measured: Measured | None = None
+    prefix: str = ""
 
     def decline(self, node: str, reason: str) -> None:
         if (node, reason) not in self.declined:

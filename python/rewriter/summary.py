@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 from ..ops.records import RECORDS
 
@@ -20,7 +21,7 @@ _MOVES = {
 
 def short(report) -> str:
     """What matters, on less than a screen: share of the work, regions, reorders, reasons."""
-    cut = common_prefix(report)
+    cut = report.prefix
     lines = [headline(report)]
     if report.converted:
         lines.append("  " + _kinds(item.op for item in report.converted))
@@ -90,7 +91,7 @@ def time_of(times) -> str:
 
 def full(report) -> str:
     """Every op of ours, and each node that stayed, with its reason."""
-    cut, lines = common_prefix(report), [short(report)]
+    cut, lines = report.prefix, [short(report)]
     if cut:
         lines += ["", f"names below are without {cut}"]
     sections = (
@@ -202,9 +203,8 @@ def _reorders(report, cut: str) -> list[str]:
     return lines
 
 
-def common_prefix(report) -> str:
-    """The scopes that all names of a report begin with, "a/b/"; a few that differ do not count."""
-    names = [item.node for item in report.converted] + [node for node, _ in report.declined]
+def common_prefix(names: Iterable[str]) -> str:
+    """The scopes that all names begin with, "a/b/"; a few that differ do not count."""
     scoped = [name for name in names if "/" in name]
     prefix: list[str] = []
     while scoped:

@@ -7,6 +7,7 @@ on a value, there is another function. Weights that TensorFlow's ops read, and t
 recurrent layers, are the original's own variables then.
 """
 
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -18,7 +19,14 @@ import numpy as np
 import tensorflow as tf
 
 from ..graph import Body, Module, Ref, called, first_argument, restore_library
-from ..tensorflow_private import base, def_function, graph_view, resource_variable_ops
+from ..tensorflow_private import (
+    base,
+    def_function,
+    graph_view,
+    resource_variable_ops,
+    variable_behind,
+)
+from .capture import read_variable
 
 BUNDLE = "blockdnn_weights"
 # Their functions name much, and nothing of the user's.
@@ -31,10 +39,40 @@ class Bundles:
     """The variables of functions that are in use, so that those with the same weights share them.
 
     What calibration and searches made and dropped is gone.
+
+    Attributes:
+        moment: the id of a variable's handle -> that handle, and the value that functions have
+            which are converted later. A value costs no memory before the variable has another.
     """
 
     def __init__(self):
         self._variables: list[weakref.ref[tf.Variable]] = []
+        self.moment: dict[int, tuple] = {}
+
+    def hold(self, roots: Iterable) -> None:
+        """Makes this the moment: keeps the values of the variables below the roots."""
+        with tf.init_scope():
+            for handle in (handle for item in _reachable(roots) for handle in _handles(item)):
+                if (held := variable_behind(handle)) is not None:
+                    with contextlib.suppress(tf.errors.OpError):  # It has no value yet.
+                        self.moment[id(handle)] = handle, read_variable(handle, held[0])
+
+    def changed(self, concrete) -> list[tf.Variable]:
+        """The variables of a function that have other values than at the moment."""
+        found = []
+        for variable in concrete.variables if self.moment else ():
+            handle = variable.handle
+            if (held := self.moment.get(id(handle))) is not None:
+                with tf.init_scope():
+                    now = read_variable(handle, held[1].dtype)
+                if not np.array_equal(*(_bits(np.asarray(value)) for value in (now, held[1]))):
+                    found.append(variable)
+        return found
+
+    def missed(self, concrete) -> list[tf.Variable]:
+        """The variables of a function that are none of the moment's."""
+        variables = concrete.variables if self.moment else ()
+        return [variable for variable in variables if id(variable.handle) not in self.moment]
 
     def variable(self, values: np.ndarray) -> tf.Variable:
         variables = [variable for ref in self._variables if (variable := ref()) is not None]

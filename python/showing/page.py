@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from ..graph import GraphView, Node, flatten
 from ..rewriter.capture import capture
 from ..rewriter.regions import REGION, is_ours
-from ..rewriter.summary import brief, common_prefix, time_of
+from ..rewriter.summary import brief, time_of
 from ..saved_model import distinct
 
 _BAR = 300  # pixels: the longest bar
@@ -142,7 +142,7 @@ def _with_headings(rows: list[Row], report) -> list[Row]:
 
 def _describer(report) -> Callable[[Node, str], tuple[str, str, str]]:
     """describe(node, its first input) -> (the part of its name to show, its kind, a note)."""
-    cut = common_prefix(report)
+    cut = report.prefix
     reasons, unfused = dict(report.declined), dict(report.unfused)
     details = {item.node: item.details for item in report.converted}
     causes = dict(zip((t for t, _ in report.reorders), report.reorder_causes, strict=False))
@@ -202,7 +202,7 @@ def _losses(report) -> str:
     layers = [layer for layer in precision.layers if layer.snr is not None] if precision else []
     if not layers:
         return ""
-    cut = common_prefix(report)
+    cut = report.prefix
     rows = [(brief(layer.node, cut), layer.dtype, layer.snr) for layer in layers]
     rows += [(output.name, "output", output.snr) for output in precision.outputs]
     finite = [snr for _, _, snr in rows if math.isfinite(snr)]

@@ -1,5 +1,7 @@
 """One rewritten function as a callable: flat tensors in, its own structure out."""
 
+import contextlib
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,6 +12,7 @@ from ..rewriter import Rewritten
 from ..tensorflow_private import (
     EagerTensor,
     bind,
+    bind_by_names,
     context,
     execute,
     record,
@@ -38,7 +41,13 @@ class Call:
     """
 
     def __init__(
-        self, rewritten: Rewritten, original, *, weights: Sequence = (), defaults: Mapping = {}
+        self,
+        rewritten: Rewritten,
+        original,
+        *,
+        weights: Sequence = (),
+        defaults: Mapping = {},
+        takes_names: bool = False,
     ):
         """
         Args:
@@ -46,10 +55,13 @@ class Call:
             original: the ConcreteFunction that it was made of, by whose type arguments are bound.
             weights: weak references to the original's trainable variables.
             defaults: name of an argument -> its default, where that is no Python value.
+            takes_names: whether it is called by the names of its tensors, too, as
+                ConcreteFunctions are.
         """
         self.concrete, self.trackables = rewritten.concrete, rewritten.trackables
         self.report, self._sizes = rewritten.report, rewritten.sizes
         self._type, self._defaults = type_of(original), defaults
+        self._by_names = functools.partial(bind_by_names, original) if takes_names else None
         self._captured = self.concrete.captured_inputs
         inputs = self.concrete.inputs[: len(self.concrete.inputs) - len(self._captured)]
         self._specs = [(tensor.dtype, tensor.shape) for tensor in inputs]
@@ -84,6 +96,9 @@ class Call:
             text = "an argument has another structure"
         except (TypeError, ValueError) as error:
             text = str(error).partition("\n")[0]
+        if self._by_names is not None:
+            with contextlib.suppress(TypeError):
+                return self._by_names(args, kwargs)
         raise TypeError(f"{text}; the function takes {self._arguments()}")
 
     def _arguments(self) -> str:

@@ -4,6 +4,8 @@ Its weights are a snapshot, so it has none by the original's. Whoever takes one 
 TensorFlow would say None and an optimizer would leave it out.
 """
 
+import concurrent.futures
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 
@@ -57,6 +59,21 @@ def with_refusals(run: Callable, inputs: list, weights: Sequence, why: str) -> l
         for place, copy in zip(places, copies, strict=True):
             results[place] = copy
     return results
+
+
+def ungathered(run: Callable, *args):
+    """What `run` gives, in another thread where the variables that this one reads are gathered.
+
+    `tf.custom_gradient` does so, and `tf.recompute_grad` then takes the gradient by them: those of
+    an original that is traced are none of its result's.
+    """
+    frame = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__") != tf.custom_gradient.__module__:
+        frame = frame.f_back
+    if frame is None:
+        return run(*args)
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(run, *args).result()
 
 
 # The address of a variable -> a zero which, for tapes, comes from that variable.

@@ -56,13 +56,16 @@ class Keras(Target):
         if is_own(type(model)):  # What it is called with decides, and its methods.
             find = functools.partial(lambda model: model, model)
         make = Inference(find, settings, self.bundles)
-        function = KerasFunction(make, library_of(type(model)).Model.__call__)
-        self._convert_plain_calls(make, function)
+        if not self._read:  # Without the original nothing is converted.
+            self.hold(*model.weights)
+            weakref.finalize(model, self.bundles.moment.clear).atexit = False
 
         def of_function(function):
             return Function(function, settings._replace(input_signature=None)).result()
 
-        return wrap(model, function, of_function)
+        function = KerasFunction(make, library_of(type(model)).Model.__call__, of_function)
+        self._convert_plain_calls(make, function)
+        return wrap(model, function, f"{model.name}_optimized")
 
     def _convert_plain_calls(self, make: "Inference", function: KerasFunction) -> None:
         """Converts the function for what plain calls give; a remark says where these have to come.

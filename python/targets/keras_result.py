@@ -39,8 +39,8 @@ _FOR_INFERENCE = (
     'again, or once with weights="live"'
 )
 _NO_CONFIG = (
-    "an optimised model is a function, not layers, and has no config to copy, pickle or write to a "
-    ".keras or .h5 file: do that with the original and call tf_blockdnn.optimize on what it gives, "
+    "an optimised model is a function, not layers, and has no config to clone, pickle or write to "
+    "a .keras or .h5 file: do that with the original and call tf_blockdnn.optimize on the copy, "
     "or write a SavedModel, of a model around it with export(folder)"
 )
 _NO_WEIGHTS = (
@@ -68,13 +68,14 @@ class KerasFunction(OptimizedFunction):
 
     Attributes:
         original: the model, where its methods may want what it holds; or None.
+        of_function: makes the optimised function of a tf.function.
         traced: the functions that Keras's own of each step call.
         runs: of one eager tensor: (dtype, shape) -> what runs it.
     """
 
-    def __init__(self, make: Callable, keras_call: Callable):
+    def __init__(self, make: Callable, keras_call: Callable, of_function: Callable):
         super().__init__(make)
-        self.original = None
+        self.original, self.of_function = None, of_function
         self.traced: dict[str, list] = {}
         self.runs: dict[tuple, Callable] = {}
         self._keras_call, self._keras_plans = keras_call, {}
@@ -194,7 +195,15 @@ class OptimizedKerasModel:
     fit = train_on_batch = train_step = _refuse(ValueError, _FOR_INFERENCE)
     quantize = _refuse(ValueError, _NO_LAYERS)
     load_weights = set_weights = save_weights = _refuse(ValueError, _NO_WEIGHTS)
-    get_config = to_json = __deepcopy__ = __reduce__ = _refuse(NotImplementedError, _NO_CONFIG)
+    get_config = to_json = __reduce__ = _refuse(NotImplementedError, _NO_CONFIG)
+
+    def __copy__(self):
+        """Another model of the same functions, to be compiled by itself."""
+        function = self.__dict__["_blockdnn"]
+        return wrap(self, function, self.name)
+
+    def __deepcopy__(self, memo):
+        return self.__copy__()
 
     def _trackable_children(self, save_type="checkpoint", **kwargs):
         children = super()._trackable_children(save_type, **kwargs)
@@ -227,7 +236,7 @@ class OptimizedKerasModel:
         )
 
 
-def wrap(original, function: KerasFunction, of_function: Callable):
+def wrap(original, function: KerasFunction, name: str):
     """The optimised function of a Keras model as a model of the same Keras.
 
     Loss and metrics are those that the original was compiled with.
@@ -235,7 +244,7 @@ def wrap(original, function: KerasFunction, of_function: Callable):
     Args:
         original: the model; kept if its class is the user's, whose methods may want what it holds.
         function: makes and has the rewritten functions.
-        of_function: makes the optimised function of a tf.function.
+        name: that of the result.
     """
     library, found = library_of(type(original)), symbolic(original)
     own = next((base for base in type(original).__mro__ if is_own(base)), object)
@@ -244,7 +253,7 @@ def wrap(original, function: KerasFunction, of_function: Callable):
     functional = _functional(library, base) if found else None
     members = {}
     if hasattr(own, "make_generate_function"):
-        members["make_generate_function"] = _generate_by(of_function)
+        members["make_generate_function"] = _generate_by(function.of_function)
     if has_own_call(original) or functional is None:
         members["call"] = _call_like(original)
     kind = type(OptimizedKerasModel.__name__, (OptimizedKerasModel, base), members)
@@ -253,7 +262,6 @@ def wrap(original, function: KerasFunction, of_function: Callable):
     kept = (before and before.original) or original
     # Out of the sight of Keras and of TensorFlow, which would track what is in there.
     fast.__dict__["_blockdnn"] = function
-    name = f"{original.name}_optimized"
     if functional is not None:
         inputs = tf.nest.map_structure(_another_input, plain(found[0]))
         layer = _layer_class(library)(function, found, f"{original.name}_rewritten")

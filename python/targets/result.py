@@ -12,15 +12,36 @@ import tensorflow as tf
 from ..rewriter import Report
 from ..tensorflow_private import context, unconverted
 from .call import Call
+from .gradient import ungathered
 from .inputs import Plan, form_of_call, keep, places, probes
 from .save import save_functions
 
 _NONE_YET = "converted at the first call of each signature; none has come yet"
 _DEFAULT = "serving_default"
+_NO_PICKLE = (
+    "an optimised function cannot be pickled, since it belongs to this process: write a SavedModel "
+    "by its save(folder), which tf_blockdnn.load reads"
+)
+
+
+class Shared:
+    """What is a function to Python's `copy`: one that is copied is itself.
+
+    Nothing of it changes: its weights are a snapshot, or those of its original.
+    """
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError(_NO_PICKLE)
 
 
 @unconverted
-class OptimizedFunction:
+class OptimizedFunction(Shared):
     """A rewritten function: called like the original, same structure and dtypes.
 
     One without a signature is rewritten at the first call of each. Eager calls skip TensorFlow's
@@ -63,7 +84,7 @@ class OptimizedFunction:
         self.remark: str | None = None
         self._plans: dict[Hashable, Plan] = {}
         # Tracing may call this object again in the same thread: a function that calls itself.
-        self._lock = threading.RLock()
+        self._lock, self._adds_in = threading.RLock(), None
 
     def __call__(self, *args, **kwargs):
         if len(args) == self._count and not kwargs:
@@ -99,8 +120,17 @@ class OptimizedFunction:
 
     def add(self, args: tuple, kwargs: dict) -> Call:
         """The function for arguments of which tensors are TensorSpecs, rewritten if need be."""
+        if self._adds_in == threading.get_ident():
+            return self._add(args, kwargs)
+        return ungathered(self._add, args, kwargs)
+
+    def _add(self, args: tuple, kwargs: dict) -> Call:
         with self._lock, tf.init_scope():  # weights are read now, even while a call is traced
-            call = self._make(args, kwargs)
+            before, self._adds_in = self._adds_in, threading.get_ident()
+            try:
+                call = self._make(args, kwargs)
+            finally:
+                self._adds_in = before
             if not any(call is one for one in self.calls):
                 self.calls.append(call)
                 if self.remark:
@@ -158,7 +188,7 @@ class OptimizedFunction:
 
 
 @unconverted
-class OptimizedModel:
+class OptimizedModel(Shared):
     """The rewritten functions of a SavedModel under their names; calls go to the default signature.
 
     Its endpoints (`fast.encode`, `fast.serve`) are attributes, each an OptimizedFunction that is

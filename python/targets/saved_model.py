@@ -58,10 +58,11 @@ class SavedModel(Target):
                 self.settings.on_step(f"optimising signature {name}")
                 done[key] = self._signature(concrete)
             signatures[name] = done[key]
-        endpoints = self.endpoints
+        endpoints, names = self.endpoints, {name for name, *_ in _endpoints_of(loaded)}
         if self._read is not None:
             endpoints = functools.partial(_read_endpoints, self._read, self.settings, self.bundles)
-        names = {name for name, *_ in _endpoints_of(loaded)}
+        elif names or self.settings.example is not None:
+            self.hold(loaded)
         return OptimizedModel(
             signatures, names, endpoints if names else dict, _resources_of(loaded)
         )
@@ -106,7 +107,12 @@ class SavedModel(Target):
         calls: dict = {}
         asked: dict = {}  # TensorFlow traces a function again for each place where it is saved.
 
+        is_concrete = function is concretes[0]
+        takes_all = is_concrete or function.input_signature is not None  # which calls are bound to
+
         def make(args, kwargs):
+            if takes_all:
+                args, kwargs = (), {}
             args, kwargs = tf.nest.map_structure(_unnamed, (args, kwargs))
             form = repr((args, kwargs))
             if form not in asked:
@@ -115,17 +121,23 @@ class SavedModel(Target):
 
         def traced(args, kwargs):
             concrete, seconds = function, 0.0
-            if function is not concretes[0]:
-                concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
+            if not is_concrete:
+                try:
+                    concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
+                except ValueError as error:  # which lists all signatures
+                    raise _no_such_signature(concretes, args, kwargs) from error
             if concrete not in calls:
                 is_kept = assigned.intersection(map(id, concrete.captured_inputs))
                 reason = "functions of this SavedModel assign variables that it reads"
-                call = self._kept(concrete, reason) if is_kept else self.convert(concrete, seconds)
-                calls[concrete] = call
+                calls[concrete] = (
+                    self._kept(concrete, reason)
+                    if is_kept
+                    else self.convert(concrete, seconds, bound={"takes_names": is_concrete})
+                )
             return calls[concrete]
 
         known = [one.structured_input_signature for one in concretes]
-        if function is concretes[0]:
+        if is_concrete:
             return OptimizedFunction(make, known)
         signature = call_signature(function.function_type, defaults_of(function))
         return OptimizedFunction(make, known, signature)
@@ -157,6 +169,22 @@ def _endpoints_of(loaded) -> list[tuple]:
         elif isinstance(value, concrete_function.ConcreteFunction):
             found.append((name, value, [value]))
     return found
+
+
+def _no_such_signature(concretes: list, args: tuple, kwargs: dict) -> ValueError:
+    """An error in one line, where TensorFlow's has one for each argument of each signature."""
+
+    def text(args, kwargs) -> str:
+        named = [f"{name}={_shown(value)}" for name, value in kwargs.items()]
+        return ", ".join([*map(_shown, args), *named])
+
+    known = " or ".join(f"({text(*one.structured_input_signature)})" for one in concretes[:4])
+    return ValueError(f"it was saved for {known}, not for ({text(args, kwargs)})")
+
+
+def _shown(value) -> str:
+    is_spec = isinstance(value, tf.TensorSpec)
+    return f"{value.dtype.name} {value.shape}" if is_spec else repr(value)
 
 
 def _unnamed(spec):

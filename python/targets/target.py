@@ -64,18 +64,27 @@ class Target(ABC):
     def result(self):
         """What stands for the target from now on: it is called and saved as that is."""
 
+    def hold(self, *roots) -> None:
+        """Keeps the weights of now for functions that are converted at a later call."""
+        if not self.settings.options.is_live:
+            self.bundles.hold(roots)
+
     def convert(
-        self, concrete, seconds: float = 0.0, defaults: Mapping = {}, **changes
+        self, concrete, seconds: float = 0.0, bound: Mapping = {}, **changes
     ) -> Call | LiveCall:
         """`convert` of a function of the target, with changes of the settings."""
         settings = self.settings._replace(**changes)
-        return convert(concrete, settings, self.bundles, (self.target,), seconds, defaults)
+        return convert(concrete, settings, self.bundles, (self.target,), seconds, bound)
 
 
 def convert(
-    concrete, settings: Settings, bundles, roots, seconds: float = 0.0, defaults: Mapping = {}
+    concrete, settings: Settings, bundles, roots, seconds: float = 0.0, bound: Mapping = {}
 ) -> Call | LiveCall:
-    """The Call of a function, rewritten; it took TensorFlow `seconds` to trace."""
+    """The Call of a function, rewritten; it took TensorFlow `seconds` to trace.
+
+    Args:
+        bound: how its arguments are bound, as a Call takes it.
+    """
     trained = [weakref.ref(variable) for variable in concrete.trainable_variables]
     options = settings.options
     rewritten = optimize_concrete(
@@ -90,7 +99,7 @@ def convert(
     )
     is_original = rewritten.concrete is concrete  # which has the gradients by its weights
     weights = () if is_original else trained
-    wrap = functools.partial(Call, original=concrete, weights=weights, defaults=defaults)
+    wrap = functools.partial(Call, original=concrete, weights=weights, **bound)
     call = wrap(rewritten) if rewritten.live is None else LiveCall(rewritten, wrap)
     call.report.tracing_seconds = seconds
     return call

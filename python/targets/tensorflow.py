@@ -17,7 +17,7 @@ class Concrete(Target):
         return isinstance(target, concrete_function.ConcreteFunction)
 
     def result(self) -> OptimizedFunction:
-        return OptimizedFunction(self.convert(self.target))
+        return OptimizedFunction(self.convert(self.target, bound={"takes_names": True}))
 
 
 class Function(Target):
@@ -36,17 +36,18 @@ class Function(Target):
 
     def result(self) -> OptimizedFunction:
         function, signature = self.function, self.settings.input_signature
-        defaults = defaults_of(function)
+        bound = {"defaults": defaults_of(function)}
         if signature is not None or function.input_signature is not None:
             specs = tuple(signature or ())
             traced = timed_trace(function.get_concrete_function, *specs)
-            return OptimizedFunction(self.convert(*traced, defaults=defaults))
+            return OptimizedFunction(self.convert(*traced, bound=bound))
+        self.hold(self.target, function)
         calls: dict = {}  # As many as the function has been traced for, and holds, too.
 
         def make(args, kwargs):
             concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
             if concrete not in calls:
-                calls[concrete] = self.convert(concrete, seconds, defaults=defaults)
+                calls[concrete] = self.convert(concrete, seconds, bound=bound)
             return calls[concrete]
 
         return OptimizedFunction(make)

@@ -129,3 +129,22 @@ def test_what_something_asks_for_is_none(function, recwarn):
     optimize(tf.function(function), input_signature=size, tolerance=0.2, **options)
     optimize(tf.function(function), input_signature=size, autotune=True, example=[data])
     assert not [w for w in recwarn if "changes nothing" in str(w.message)]
+
+
+@pytest.mark.parametrize("name", ["block1", "block1/conv/Conv2D", "block[1]/conv"])
+def test_names_are_those_that_a_report_shows(name, function, rewrite):
+    """Without the scopes that a SavedModel, or a model, puts before each of them."""
+
+    def scoped(x):
+        with tf.name_scope("StatefulPartitionedCall/functional"):
+            return function(x)
+
+    report = rewrite(scoped, [1, 6, 6, 16], options=Options(exclude=(name,))).report
+    excluded = [node for node, reason in report.declined if "excluded by" in reason]
+    left = [node for node in excluded if node.endswith("Conv2D")]
+    assert left == ["StatefulPartitionedCall/functional/block1/conv/Conv2D"]
+    assert "  block1/conv/Conv2D  " in report.summary(all=True)
+    assert not [warning for warning in report.warnings if "matches" in warning]
+    only = rewrite(scoped, [1, 6, 6, 16], options=Options(only=(name,))).report
+    (converted,) = only.converted
+    assert converted.node.startswith("StatefulPartitionedCall/functional/block1/conv/")

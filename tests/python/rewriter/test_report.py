@@ -62,7 +62,8 @@ def test_the_share_of_what_is_converted(rewrite, conv):
 
 
 def test_a_large_report_fits_a_screen():
-    report = Report(declined=[(f"model/block/op{i}", f"reason {i % 30}") for i in range(500)])
+    declined = [(f"model/block/op{i}", f"reason {i % 30}") for i in range(500)]
+    report = Report(declined=declined, prefix="model/block/")
     report.declined += [("model/block/last", "a frequent one")] * 40
     report.reorders = [(f"model/block/t{i}", "nhwc->nChw16c") for i in range(90)]
     text = report.summary()

@@ -125,3 +125,30 @@ def test_keras_endpoints(x, tmp_path):
     loaded = tf.saved_model.load(str(tmp_path / "archive_fast"))
     same(loaded.both([x, 2.0 * x]), model([x, 2.0 * x]))
     same(loaded.serve(x)["out"], model([x, 2.0 * x]))
+
+
+def test_arguments_of_endpoints_are_cast_and_named_as_the_originals(module, x, tmp_path):
+    """A ConcreteFunction also takes the names of its tensors, which may be others."""
+    image = tf.TensorSpec([None, 8, 8, 3], name="pixels")
+    module.ready = tf.function(lambda x: module.encode(x)).get_concrete_function(image)
+    tf.saved_model.save(module, str(tmp_path), signatures=module.encode)
+    original, fast = tf.saved_model.load(str(tmp_path)), bd.load(tmp_path)
+    for loaded in (original, fast, bd.optimize(original)):
+        same(loaded.encode(x.numpy().astype(np.float64)), module.encode(x))
+        same(loaded.encode(image=x), module.encode(x))
+        same(loaded.ready(x=x), module.encode(x))
+        same(loaded.ready(pixels=x), module.encode(x))
+    same(bd.optimize(module.ready)(pixels=x), module.encode(x))
+
+
+@pytest.mark.parametrize("change", [lambda x: tf.cast(x, tf.float64), lambda x: x[..., :2]])
+def test_other_arguments_of_endpoints_are_one_line(module, x, tmp_path, change):
+    tf.saved_model.save(module, str(tmp_path), signatures=module.encode)
+    fast, other = bd.load(tmp_path), change(x)
+    with pytest.raises(
+        TypeError, match=r"^argument 0 must be float32 \(None, 8, 8, 3\), got[^\n]*$"
+    ):
+        fast.encode(other)
+    saved = r"^it was saved for [^\n]*scale=float32[^\n]*, not for [^\n]*scale=float32 \(\)\)$"
+    with pytest.raises(ValueError, match=saved):
+        fast.pair({"a": other, "b": [tf.ones([2, 8, 8, 16])]}, scale=tf.constant(2.0))

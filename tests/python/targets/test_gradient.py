@@ -70,6 +70,17 @@ def test_nested_and_persistent_tapes_and_jacobians(functional, pictures, same):
         same(got, wanted)
 
 
+@pytest.mark.parametrize("wrapped", [lambda ask: ask, tf.function], ids=["eager", "traced"])
+def test_recomputed_at_the_first_call(wrapped, weights, floats, same):
+    """That traces the original, by whose weights nobody wants a gradient."""
+    kernel, x = weights(3, 3, 3, 16), tf.constant(floats(1, 8, 8, 3))
+    function = tf.function(lambda x: tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME")))
+    fast = bd.optimize(function)
+    recomputed = tf.recompute_grad(lambda x: fast(x))
+    same(wrapped(lambda x: taped(recomputed, x))(x), taped(function, x))
+    assert fast.report.count("BlockdnnConv") == 1
+
+
 @tf.custom_gradient
 def rounded(x):
     return tf.round(x), lambda dy: dy

@@ -104,10 +104,23 @@ COPIES = {
 
 @pytest.mark.parametrize("way", COPIES)
 def test_what_would_need_layers_is_refused(library, functional, enclosing, way):
-    models = [bd.optimize(functional)] + ([enclosing] if way != "copy" else [])
-    for model in models:
+    is_own = way not in ("copy", "deepcopy")  # which shares what a result consists of
+    for model in [bd.optimize(functional)] * is_own + [enclosing] * (way != "copy"):
         with pytest.raises(NotImplementedError, match="^an optimised model is a function.*export"):
             COPIES[way](model, library)
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
+def test_a_copy_is_a_model_of_the_same_functions(library, functional, pictures, same, way):
+    functional.compile(loss="mse", metrics=["mae"])
+    fast, x = bd.optimize(functional), tf.constant(pictures)
+    wanted = functional(x)
+    again = way(fast)
+    assert again is not fast and again.name == fast.name and again.optimized is fast.optimized
+    functional.set_weights([2.0 * weight for weight in functional.get_weights()])
+    same([again(x), again.predict(pictures, verbose=0)], [wanted, wanted])
+    again.compile(loss="mae")
+    assert fast.loss == "mse" and np.max(again.evaluate(pictures, wanted, verbose=0)) < 1e-4
 
 
 @pytest.mark.parametrize("name", ["outer.keras", "outer.h5"])

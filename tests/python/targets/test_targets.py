@@ -1,6 +1,9 @@
 """What `optimize` takes beside models and signatures: paths, modules, functions without one."""
 
+import copy
 import gc
+import pickle
+import tempfile
 import threading
 
 import keras
@@ -141,6 +144,91 @@ def test_a_new_weight_reaches_no_result(kernel, pictures):
     before = fast(pictures)
     kernel.assign(kernel * 2.0)
     np.testing.assert_array_equal(fast(pictures), before)
+
+
+@pytest.mark.parametrize("kind", ["function", "concrete", "module", "SavedModel"])
+def test_a_copy_of_a_function_is_itself(kernel, pictures, same, tmp_path, kind):
+    """As of Python's own; of what it would pickle, one line says what to do."""
+
+    class Network(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None, 16, 16, 3])])
+        def __call__(self, x):
+            return tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME"))
+
+    network = Network()
+    network.kernel = kernel
+    tf.saved_model.save(network, str(tmp_path), signatures=network.__call__)
+    targets = {
+        "function": network.__call__,
+        "concrete": network.__call__.get_concrete_function(),
+        "module": network,
+        "SavedModel": tmp_path,
+    }
+    fast = bd.optimize(targets[kind])
+    held = {"fast": fast}
+    for one in (copy.copy(fast), copy.deepcopy(fast), copy.deepcopy(held)["fast"]):
+        assert one is fast
+    with pytest.raises(TypeError, match="^an optimised function cannot be pickled[^\n]*save"):
+        pickle.dumps(fast)
+
+
+@pytest.mark.parametrize("kind", ["function", "module", "keras", "endpoint"])
+def test_signatures_are_of_one_moment(kernel, floats, same, kind):
+    """Whenever they are converted."""
+    x, mark = tf.constant(floats(2, 16, 16, 3)), tf.Variable(2.0)
+
+    class Network(tf.Module):
+        @tf.function
+        def __call__(self, x, twice=False):
+            y = tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME"))
+            return y * mark if twice else y
+
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.layer = keras.layers.Conv2D(16, 3)
+
+        def call(self, x, twice=False):
+            return self.layer(x) * (2.0 if twice else 1.0)
+
+    target = Model() if kind == "keras" else Network()
+    target(x)
+    variables = target.trainable_variables if kind == "keras" else [kernel]
+    if kind == "function":
+        target = target.__call__
+    if kind == "endpoint":
+        target.network = tf.function(lambda x, twice: target(x, True), autograph=False)
+        target.network(x, True)
+        target.held = [kernel, mark]
+        with tempfile.TemporaryDirectory() as folder:
+            tf.saved_model.save(target, folder, signatures=target.__call__.get_concrete_function(x))
+            target = tf.saved_model.load(folder)
+        variables = target.held[:1]
+    fast = bd.optimize(target)
+    call = (
+        (lambda of: of.network(x, True)) if kind == "endpoint" else (lambda of: of(x, twice=True))
+    )
+    wanted = np.asarray(call(target))
+    for variable in variables:
+        variable.assign(variable * 2.0 + 0.1)
+    assert np.max(np.abs(wanted - call(target))) > 0.1
+    same(call(fast), wanted)
+
+
+def test_a_variable_that_nobody_could_see_is_named(floats):
+    made = []
+
+    @tf.function
+    def function(x):
+        if not made:
+            made.append(tf.Variable(tf.ones([3, 3, 3, 16]), name="hidden"))
+        return tf.nn.conv2d(x, made[0], 1, "SAME") * seen
+
+    seen = tf.Variable(2.0)
+    fast = bd.optimize(function)
+    fast(tf.constant(floats(1, 8, 8, 3)))
+    notes = [note for note in fast.report.notes if "could not see" in note]
+    assert len(notes) == 1 and notes[0].startswith("hidden: optimize could not see them")
 
 
 def test_a_module_that_cannot_be_called(kernel, same, pictures):
