@@ -39,7 +39,10 @@ def measure(name: str) -> dict[str, float]:
     precise.set_weights([weight.astype(np.float64) for weight in model.get_weights()])
     exact = tf.function(precise)(picture.astype(np.float64)).numpy()
     calls = {"TensorFlow": tf.function(model)}
-    calls |= {choice: bd.optimize(model, algorithm=choice) for choice in ("auto", "direct")}
+    calls |= {
+        choice: bd.optimize(model, options=bd.Options(algorithm=choice))
+        for choice in ("auto", "direct")
+    }
     largest = np.abs(exact).max()
     return {
         who: float(np.abs(call(tf.constant(picture)).numpy() - exact).max() / largest)

@@ -18,7 +18,7 @@ class VerificationError(RuntimeError):
     Example:
         >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
         >>> try:
-        ...     fast = bd.optimize(model, verify="numbers")
+        ...     fast = bd.optimize(model, verify=True)
         ... except bd.rewriter.VerificationError as error:
         ...     print("a bug, please report it:", error)
     """

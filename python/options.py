@@ -9,21 +9,22 @@ import numbers
 import os
 import re
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from .errors import UserError
 
+# The largest difference that `verify=True` allows, relative to the output.
 TOLERANCE = 1e-4
+PrecisionName = Literal[None, "bf16", "int8", "int8-dynamic", "bf16-weights", "int8-weights"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What to choose about an optimised function.
 
-    `bd.optimize` and `bd.optimize_saved_model` take these as keyword arguments, too, which win over
-    those of `options`.
+    `bd.optimize` takes the usual ones as keyword arguments, too, which win over those of `options`.
 
     Attributes:
         algorithm: how every convolution is computed. "auto" takes the fastest. "direct" adds the
@@ -35,10 +36,9 @@ class Options:
         scratchpad_mode: temporary memory from TensorFlow, or from buffers kept with each op.
             "user" takes it from TensorFlow's allocator for each execution, or from what
             memory="normal" keeps.
-        verify: "numbers" also runs both models on a random input and compares. Where there are
-            calibration data it is a batch of these.
-        tolerance: for "numbers": the largest difference, relative to the output. With
-            precision="bf16" it is at least 0.1, with "int8" and "int8-dynamic" at least 0.25.
+        verify: also runs both models on a random input, or on a batch of calibration data, and
+            compares. A number is the largest difference allowed, relative to the output; True is
+            1e-4, with precision="bf16" 0.1, with "int8" and "int8-dynamic" 0.25.
         exclude: names of nodes or layers, or regular expressions that match them, to leave alone.
             They stay with TensorFlow. Names are those of the report, or whole ones.
         only: names of nodes or layers, or regular expressions that match them, to convert alone.
@@ -76,19 +76,18 @@ class Options:
     Example:
         >>> direct = bd.Options(algorithm="direct", exclude=["head"])
         >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
-        >>> bd.optimize(model, options=direct, memory="low").report.converted[0].algorithm
+        >>> bd.optimize(model, options=direct).report.converted[0].algorithm
         'direct'
     """
 
     algorithm: Literal["auto", "direct", "winograd", "paired"] = "auto"
     memory: Literal["normal", "low"] = "normal"
     scratchpad_mode: Literal["user", "library"] = "user"
-    verify: Literal["structure", "numbers"] = "structure"
-    tolerance: float = TOLERANCE
+    verify: bool | float = False
     exclude: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
     weights: Literal["snapshot", "live"] = "snapshot"
-    precision: Literal[None, "bf16", "int8", "int8-dynamic", "bf16-weights", "int8-weights"] = None
+    precision: PrecisionName = None
     max_loss: float | None = None
     deterministic: bool = False
     autotune: bool = False
@@ -103,8 +102,11 @@ class Options:
         for name in ("exclude", "only"):
             if (patterns := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _checked(name, patterns))
-        if not isinstance(self.tolerance, numbers.Real):
-            raise UserError(f"tolerance must be a number, such as 1e-4, not {self.tolerance!r}")
+        if not isinstance(self.verify, numbers.Real) or self.verify < 0:
+            raise UserError(
+                "verify must be a bool, or the largest difference, such as 1e-4, not "
+                f"{self.verify!r}"
+            )
         if self.max_loss is not None:
             if self.precision is None:
                 raise UserError("max_loss is for a precision, which is not given")
@@ -127,6 +129,11 @@ class Options:
             object.__setattr__(self, "strict", os.environ.get("TF_BLOCKDNN_STRICT") == "1")
 
     @property
+    def tolerance(self) -> float:
+        """The largest difference that `verify` allows."""
+        return TOLERANCE if self.verify is True else float(self.verify)
+
+    @property
     def keeps_memory(self) -> bool:
         """Whether calls may keep the memory of intermediate tensors."""
         return self.memory != "low"
@@ -137,16 +144,10 @@ class Options:
         return self.weights == "live"
 
 
-def choose(options: Options | None, choices: Mapping) -> Options:
-    """The options of a caller who gives `options`, and some of them by their names.
-
-    Raises:
-        TypeError: there is no such option.
-    """
-    names = [field.name for field in fields(Options)]
-    if unknown := sorted(choices.keys() - set(names)):
-        raise TypeError(f"there is no option {unknown[0]!r}; bd.Options has {', '.join(names)}")
-    return replace(options or Options(), **choices)
+def choose(options: Options | None, **choices) -> Options:
+    """The options of a caller who gives `options`, and over these the choices that are not None."""
+    given = {name: value for name, value in choices.items() if value is not None}
+    return replace(options or Options(), **given)
 
 
 def reason_to_leave(options: Options, node: str, prefix: str = "") -> str | None:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from . import folders, metagraph, targets
 from .errors import SavedModelError, UserError
-from .options import Options, choose
+from .options import Options, PrecisionName, choose
 from .rewriter import Bundles, Report, Rewrite
 from .rewriter.trackables import owners
 from .tensorflow_private import canonicalize_signatures
@@ -89,13 +89,16 @@ def optimize_saved_model(
     *,
     signatures: Iterable[str] | None = None,
     custom_objects: Mapping[str, object] | None = None,
+    precision: PrecisionName = None,
     calibration=None,
+    max_loss: float | None = None,
+    exclude: Iterable[str] | None = None,
     example=None,
+    verify: bool | float | None = None,
     force: bool = False,
     on_step: Callable[[str], None] | None = None,
     on_batch: Callable[[int, int | None], None] | None = None,
     options: Options | None = None,
-    **choices,
 ) -> SavedModelReport:
     """Writes to `destination` the SavedModel in `source` with every signature made faster.
 
@@ -119,14 +122,13 @@ def optimize_saved_model(
       on_step: called with a few words before each step.
       on_batch: called while calibrating with the number of batches that are done, and of all of
         them where that is known.
-      options, **choices: as in `optimize`; see bd.Options.
+      precision, max_loss, exclude, verify, options: as in `optimize`.
 
     Returns:
       What was converted and what was declined, with reasons, for each signature.
 
     Raises:
       SavedModelError: anything wrong with the two folders or with `signatures`, in one line.
-      TypeError: there is no such option.
       ValueError: what an option cannot be, or calibration data or an example that a signature does
         not take.
       VerificationError: the numbers are not those of the original.
@@ -139,7 +141,9 @@ def optimize_saved_model(
       1
       >>> fast = tf.saved_model.load("model_fast").signatures["serving_default"]
     """
-    options = choose(options, choices)
+    options = choose(
+        options, precision=precision, max_loss=max_loss, exclude=exclude, verify=verify
+    )
     source = folders.check_model(source)
     destination = folders.check_destination(destination, source=source, force=force)
     _, fast, report = rewrite_saved_model(

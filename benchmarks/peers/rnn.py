@@ -70,7 +70,7 @@ def tf_blockdnn(model: str, inputs: Mapping[str, np.ndarray], threads: int) -> C
 
     def make(case: str):
         function, x = _keras_layer(case)
-        fast = bd.optimize(function.get_concrete_function(x), strict=True)
+        fast = bd.optimize(function.get_concrete_function(x), options=bd.Options(strict=True))
         if fast.report.count("BlockdnnRnn") != 1:
             raise RuntimeError(f"{case} was not converted: {fast.report.summary()}")
         return lambda: fast(x).numpy()

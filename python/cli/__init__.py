@@ -24,7 +24,7 @@ app = typer.Typer(
 )
 # Each command with an example, which its --help ends with.
 COMMANDS = {
-    models.optimize: "tf-blockdnn optimize resnet50.keras resnet50_fast --verify numbers",
+    models.optimize: "tf-blockdnn optimize resnet50.keras resnet50_fast --verify 1e-4",
     models.inspect: "tf-blockdnn inspect my_model --html graph.html",
     models.benchmark: "tf-blockdnn benchmark my_model --batch 8 --peers",
     tools.layout: "tf-blockdnn layout nChw16c --dims 1,20,4,4",

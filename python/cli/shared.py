@@ -100,7 +100,9 @@ def _flag(field: dataclasses.Field) -> inspect.Parameter:
     kind, default, kinds = field.type, field.default, get_args(field.type)
     found = re.search(rf"^ +{field.name}: (.+?)\.\s", Options.__doc__ or "", re.M | re.S)
     text, metavar = " ".join(found[1].split()) if found else "", None
-    if str in kinds or tuple[str, ...] in kinds:
+    if field.name == "verify":
+        kind, default, metavar = float | None, None, "TOLERANCE"
+    elif str in kinds or tuple[str, ...] in kinds:
         kind, default, metavar, text = list[str] | None, None, "NAME", f"{text}; repeat for more"
     elif None in kinds:
         kind = Literal[tuple(choice for choice in kinds if choice is not None)] | None

@@ -30,7 +30,7 @@ from .._launch import is_command_line
 from ..errors import warn
 from ..graph import Body, Module, Sizes, Verifier, check_edges
 from ..native import library, without_collection
-from ..options import TOLERANCE, Options, is_named, unmatched
+from ..options import Options, is_named, unmatched
 from . import autotune, emit, measure, verify
 from .capture import capture, compiled_by_xla, compiled_in
 from .context import Context
@@ -118,18 +118,16 @@ def optimize_concrete(
     options = options or Options()
     if options.precision == "int8" or options.max_loss is not None:  # Both need data.
         Calibration(calibration)
-    measures, checks_numbers = options.autotune or options.measure, options.verify == "numbers"
+    measures, checks_numbers = options.autotune or options.measure, options.verify is not False
     in_vain = []
     if calibration is not None and options.precision is None:
         in_vain.append("calibration changes nothing without a precision")
-    if options.tolerance != TOLERANCE and not checks_numbers:
-        in_vain.append('tolerance changes nothing without verify="numbers"')
     if example is not None and not (takes_example or measures):
         in_vain.append("example changes nothing: no size is open, and nothing is measured")
     for warning in in_vain:
         warn(warning)
     if checks_numbers:
-        verify.check_repeatable(concrete, 'verify="numbers"', 'use verify="structure"')
+        verify.check_repeatable(concrete, "verify", "leave it out")
     if options.max_loss is not None:
         verify.check_repeatable(concrete, "max_loss", "leave it out")
     inputs = []

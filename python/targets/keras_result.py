@@ -10,12 +10,11 @@ import functools
 import inspect
 import os
 import threading
-import warnings
 from collections.abc import Callable
 
 import tensorflow as tf
 
-from ..tensorflow_private import EagerTensor, context, unconverted
+from ..tensorflow_private import EagerTensor, context, record, unconverted
 from .inputs import Plan, form_of, form_of_call, keep, places, probes
 from .keras_inputs import (
     arguments,
@@ -48,8 +47,8 @@ _NO_WEIGHTS = (
     'tf_blockdnn.optimize again, or once with weights="live"'
 )
 _INFERS = (
-    "an optimised model infers whatever `training` says: dropout and the like are off; call the "
-    "original for what it does in training"
+    "an optimised model infers, dropout and the like are off: call the original for what it does "
+    "with training=True"
 )
 _OURS = frozenset({"optimized", "report", "concrete", "trackables"})
 _COMPILED = (
@@ -143,8 +142,8 @@ class OptimizedKerasModel:
 
     def __call__(self, *args, **kwargs):
         # Keras's own __call__ takes as long as a small network: what needs nothing of it passes by.
-        if kwargs and kwargs.pop("training", None):  # It infers, as frozen layers do.
-            warnings.warn(_INFERS, stacklevel=2)
+        if kwargs and kwargs.pop("training", None) and not _in_training():
+            raise ValueError(_INFERS)
         optimized = self.__dict__["_blockdnn"]
         if len(args) == 1 and not kwargs and type(args[0]) is EagerTensor:
             x = args[0]
@@ -367,6 +366,11 @@ def _call_like(original):
 
     call.__signature__ = inspect.signature(type(original).call)
     return call
+
+
+def _in_training() -> bool:
+    """Whether a model around this one may be training, of which it is then a frozen layer."""
+    return not context.executing_eagerly() or record.could_possibly_record()
 
 
 def _value_of(value):

@@ -1,13 +1,15 @@
 """`optimize`: whatever holds a TensorFlow function in, a faster callable out."""
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import tensorflow as tf
 
 from .. import folders
 from ..errors import UserError
-from ..options import Options, choose
+from ..options import Options, PrecisionName, choose
 from ..tensorflow_private import def_function
 from .eager import unavailable
 from .files import Path
@@ -22,14 +24,18 @@ TARGETS: tuple[type[Target], ...] = (Path, Concrete, Function, Keras, SavedModel
 
 
 def optimize(
-    target,
+    target=None,
     *,
     input_signature: Sequence[tf.TensorSpec] | None = None,
     custom_objects: Mapping[str, object] | None = None,
+    precision: PrecisionName = None,
     calibration=None,
+    max_loss: float | None = None,
+    weights: Literal["snapshot", "live"] | None = None,
+    exclude: Sequence[str] | None = None,
     example=None,
+    verify: bool | float | None = None,
     options: Options | None = None,
-    **choices,
 ):
     """Rewrites a model or function so that it runs on this library's kernels where it can.
 
@@ -40,7 +46,8 @@ def optimize(
         target: a keras.Model of Keras 3 or 2 (functional, sequential, or subclassed and called or
             built; inferred with training=False); a tf.function; a ConcreteFunction; a tf.Module
             that can be called; what tf.saved_model.load returned (all its signatures); or the path
-            of a SavedModel, a .keras or an .h5 file.
+            of a SavedModel, a .keras or an .h5 file. `@bd.optimize` may stand over a function, as
+            may `@bd.optimize(precision="bf16")`.
         input_signature: a TensorSpec, or a structure of them, for each argument. Without it a
             tf.function that has no signature of its own is converted at the first call with each
             signature. A Keras model is converted again at the first call with masks, further
@@ -58,15 +65,15 @@ def optimize(
             only with known heights and widths, and a SavedModel whose signatures leave them open,
             is converted for those of the example at once, for others at their first call, and saved
             with those of the example. `report.notes` says so.
+        precision, max_loss, weights, exclude, verify: as in bd.Options; None is as `options` say.
         options: what else there is to choose.
-        **choices: any of the options by its name, such as precision="bf16": see bd.Options.
 
     Returns:
         A callable with `.report` and `.save(folder)`: for a Keras model a keras.Model, for
         a SavedModel with `.signatures`, name -> callable, else as the function was.
 
     Raises:
-        TypeError: `target` is none of the above, or there is no such option.
+        TypeError: `target` is none of the above.
         ValueError: no signature can be found, what an option cannot be, or an example or
             calibration data that a function does not take; "int8" without calibration.
         SavedModelError: a path that holds no model, or one that cannot be loaded.
@@ -83,12 +90,33 @@ def optimize(
         >>> fast.report.count("BlockdnnConv")
         1
     """
+    if target is None:
+        return functools.partial(
+            optimize,
+            input_signature=input_signature,
+            custom_objects=custom_objects,
+            precision=precision,
+            calibration=calibration,
+            max_loss=max_loss,
+            weights=weights,
+            exclude=exclude,
+            example=example,
+            verify=verify,
+            options=options,
+        )
     if input_signature is not None and not isinstance(input_signature, (list, tuple)):
         raise TypeError(
             "input_signature must be a list of tf.TensorSpec, one for each argument, not "
             f"{_article(type(input_signature).__name__)}"
         )
-    options = choose(options, choices)
+    options = choose(
+        options,
+        precision=precision,
+        max_loss=max_loss,
+        weights=weights,
+        exclude=exclude,
+        verify=verify,
+    )
     kind = next((kind for kind in TARGETS if kind.takes(target)), None)
     if kind is None:
         raise _not_taken(target)

@@ -1,5 +1,8 @@
 """TensorFlow's own kinds of functions as targets."""
 
+import functools
+import types
+
 import tensorflow as tf
 
 from ..tensorflow_private import concrete_function, def_function, defaults_of
@@ -28,14 +31,22 @@ class Function(Target):
 
     @classmethod
     def takes(cls, target) -> bool:
-        return isinstance(target, def_function.Function)
+        return isinstance(target, (def_function.Function, types.FunctionType))
 
     @property
     def function(self):
-        return self.target
+        is_plain = isinstance(self.target, types.FunctionType)
+        return tf.function(self.target) if is_plain else self.target
 
     def result(self) -> OptimizedFunction:
-        function, signature = self.function, self.settings.input_signature
+        function = self.function
+        result = self._result(function)
+        functools.update_wrapper(result, function.python_function, updated=())
+        del result.__wrapped__  # What the original holds may go.
+        return result
+
+    def _result(self, function) -> OptimizedFunction:
+        signature = self.settings.input_signature
         bound = {"defaults": defaults_of(function)}
         if signature is not None or function.input_signature is not None:
             specs = tuple(signature or ())

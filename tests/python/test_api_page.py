@@ -140,7 +140,7 @@ def test_what_the_page_takes_from_a_docstring():
 def test_arguments_are_explained_and_layers_are_one_table():
     page = make_api.page("api.md")
     optimize = page.partition("### `bd.optimize`")[2].partition("\n### ")[0]
-    for argument in ("input_signature", "calibration", "example", "**choices", "ValueError"):
+    for argument in ("input_signature", "calibration", "example", "ValueError"):
         assert f"\n- `{argument}`: " in optimize, argument
     assert "\nInputs, outputs, names, dtypes and dynamic sizes stay." in optimize
     assert "| `bd.layers.Conv2D` | keras.layers.Conv2D on our kernels" in page

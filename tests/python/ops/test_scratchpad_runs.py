@@ -161,7 +161,7 @@ def test_whole_networks():
 
     x = tf.ones((1, 9, 9, 3))
     for mode in MODES:
-        fast = bd.optimize(network, scratchpad_mode=mode)
+        fast = bd.optimize(network, options=bd.Options(scratchpad_mode=mode))
         nodes = all_nodes(fast.concrete)
         nodes = [n for n in nodes if n.op in ("BlockdnnConv", "BlockdnnInnerProduct")]
         assert [node.attr["scratchpad_mode"].s.decode() for node in nodes] == [mode] * len(nodes)
@@ -170,4 +170,4 @@ def test_whole_networks():
     with pytest.raises(
         ValueError, match=r"scratchpad_mode must be one of \('user', 'library'\), not 1"
     ):
-        bd.optimize(network, scratchpad_mode=1)
+        bd.optimize(network, options=bd.Options(scratchpad_mode=1))

@@ -107,7 +107,7 @@ def test_without_it_nothing_is_measured(rewrite, two_parts, slow):
 def test_what_is_measured(two_parts):
     """Really, on random inputs: the result is right whatever was faster."""
     function = tf.function(two_parts, input_signature=[tf.TensorSpec([None, 8, 8, 24])])
-    fast = optimize(function, autotune=True)
+    fast = optimize(function, options=Options(autotune=True))
     assert any("ms as it was" in note for note in fast.report.notes)
     x = tf.constant(np.random.default_rng(0).standard_normal((3, 8, 8, 24)), tf.float32)
     np.testing.assert_allclose(fast(x), function(x), atol=1e-5)

@@ -44,7 +44,7 @@ def test_what_weights_alone_determine_is_computed_once(indices, weights, tmp_pat
     np.testing.assert_allclose(fast(x), wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{"weights": "live"}, {"memory": "low"}])
+@pytest.mark.parametrize("options", [{"weights": "live"}, {"options": bd.Options(memory="low")}])
 def test_a_table_stays_where_it_may_change_or_memory_is_scarce(options, weights):
     function = tf.function(
         lambda x: _relative(x, weights(30, 5), np.arange(24)),

@@ -77,7 +77,9 @@ def test_optimize_passes_them_on(function):
     spec = [tf.TensorSpec([1, 6, 6, 16])]
     fast = optimize(tf.function(function), input_signature=spec, exclude=["block0"])
     assert fast.report.count("BlockdnnConv") == 2
-    fast = optimize(tf.function(function), input_signature=spec, only=["block0"])
+    fast = optimize(
+        tf.function(function), input_signature=spec, options=bd.Options(only=["block0"])
+    )
     assert fast.report.count("BlockdnnConv") == 1
 
 
@@ -89,12 +91,10 @@ def test_what_is_no_expression_is_refused():
 
 
 def test_options_are_checked_before_anything_is_read(function):
-    with pytest.raises(TypeError, match="there is no option 'fastest'; bd.Options has algorithm,"):
-        optimize(tf.function(function), fastest=True)
     with pytest.raises(ValueError, match='weights="live" is for a model in memory'):
         rewrite_saved_model("nowhere", options=Options(weights="live"))
     with pytest.raises(ValueError, match="memory must be one of"):
-        bd.optimize_saved_model("nowhere", "out", memory="high")
+        bd.optimize_saved_model("nowhere", "out", options=bd.Options(memory="high"))
 
 
 def test_names_win_over_an_object(function):
@@ -108,7 +108,6 @@ def test_names_win_over_an_object(function):
     ("arguments", "words"),
     [
         ({"calibration": np.zeros((4, 1, 6, 6, 16))}, "calibration changes nothing without a prec"),
-        ({"tolerance": 0.1}, 'tolerance changes nothing without verify="numbers"'),
         ({"example": np.zeros((1, 6, 6, 16))}, "example changes nothing: no size is open, and not"),
         ({"exclude": ["nothere"]}, "exclude: no node or layer matches 'nothere'"),
     ],
@@ -125,9 +124,14 @@ def test_what_nothing_asks_for_is_a_warning(function, arguments, words):
 def test_what_something_asks_for_is_none(function, recwarn):
     size = [tf.TensorSpec([1, 6, 6, 16])]
     data = np.zeros((1, 6, 6, 16), np.float32)
-    options = {"precision": "bf16-weights", "calibration": [data], "verify": "numbers"}
-    optimize(tf.function(function), input_signature=size, tolerance=0.2, **options)
-    optimize(tf.function(function), input_signature=size, autotune=True, example=[data])
+    options = {"precision": "bf16-weights", "calibration": [data], "verify": 0.2}
+    optimize(tf.function(function), input_signature=size, **options)
+    optimize(
+        tf.function(function),
+        input_signature=size,
+        options=bd.Options(autotune=True),
+        example=[data],
+    )
     assert not [w for w in recwarn if "changes nothing" in str(w.message)]
 
 

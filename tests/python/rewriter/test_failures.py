@@ -78,8 +78,8 @@ def test_what_stays_as_it_was_is_saved_as_it_was(name, image, monkeypatch, tmp_p
     model, x = keras.Sequential(layers), image(1, 6, 6, 16)
     _break(monkeypatch, name)
     with pytest.warns(RuntimeWarning, match=f"failed in {name}: Broken: a bug"):
-        fast = optimize(model, strict=False)
-        report = optimize_saved_model(tiny, tmp_path / "out", strict=False)
+        fast = optimize(model, options=Options(strict=False))
+        report = optimize_saved_model(tiny, tmp_path / "out", options=Options(strict=False))
     fast.save(tmp_path / "model")
     (got,) = tf.saved_model.load(tmp_path / "model").signatures["serving_default"](x).values()
     np.testing.assert_array_equal(got, model(x))
@@ -237,12 +237,12 @@ def test_a_failing_pass_costs_itself(name, how, network, image, monkeypatch):
 def test_strict_raises(concrete, monkeypatch):
     _break(monkeypatch, "assign_layout")
     with pytest.raises(Broken):
-        optimize(concrete, strict=True)
+        optimize(concrete, options=Options(strict=True))
     monkeypatch.delenv("TF_BLOCKDNN_STRICT")
     with pytest.warns(RuntimeWarning):
         assert optimize(concrete).report.error
     with pytest.raises(Broken):
-        optimize(concrete, strict=True)
+        optimize(concrete, options=Options(strict=True))
 
 
 def test_without_a_failure_there_is_no_error(concrete):

@@ -146,7 +146,7 @@ def test_they_happen_inside_of_another_function(kind, fetching, image):
             return tf.cond(x[0, 0, 0, 0] < 1e9, lambda: function(x)[0], lambda: x)
         return tf.while_loop(lambda i, x: i < 1, lambda i, x: (i + 1, function(x)[0]), [0, x])[1]
 
-    fast = optimize(model, strict=True)
+    fast = optimize(model, options=Options(strict=True))
     assert fast.report.count("BlockdnnConv") == 1
     fast(image(1, 6, 6, 16))
     assert sorted(notes) == [1, 2, 4]

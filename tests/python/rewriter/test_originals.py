@@ -292,8 +292,8 @@ def _use(target: Target, image, folder):
 
 _OPTIONS = {
     "as it is": {},
-    "compared": {"verify": "numbers"},
-    "autotuned": {"autotune": True},
+    "compared": {"verify": True},
+    "autotuned": {"options": bd.Options(autotune=True)},
     "live": {"weights": "live"},
     "bf16 weights": {"precision": "bf16-weights"},
     "int8": {"precision": "int8"},
@@ -373,7 +373,9 @@ def test_files_are_as_they_were(kind, image, calibration, tmp_path):
         lambda x, w: tf.nn.relu(x)[..., ::2] + tf.cast(tf.reduce_sum(w), x.dtype),
     ],
 )
-@pytest.mark.parametrize("options", [{}, {"weights": "live"}, {"autotune": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"weights": "live"}, {"options": bd.Options(autotune=True)}]
+)
 def test_what_has_nothing_to_convert_is_returned_as_it_was(body, options, image, tmp_path):
     kernel = tf.Variable(tf.random.stateless_normal([3, 3, 4, 16], [1, 2]))
     double = tf.TensorSpec([None, 8, 8, 4], tf.float64)

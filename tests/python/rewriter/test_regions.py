@@ -187,7 +187,7 @@ def test_several_callers_of_one_graph(network):
 
 
 def test_a_new_value_of_a_variable_is_read(network):
-    fast = bd.optimize(network, algorithm="direct")
+    fast = bd.optimize(network, options=bd.Options(algorithm="direct"))
     inside = tf.function(lambda x: fast(x)["y"])
     (bundle,) = (v for v in fast.trackables if isinstance(v, tf.Variable))
     before = [inside(image()).numpy() for _ in range(4)][-1]

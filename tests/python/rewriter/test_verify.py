@@ -1,4 +1,4 @@
-"""`verify="numbers"`: what it accepts, what it refuses, and where it points."""
+"""`verify=True`: what it accepts, what it refuses, and where it points."""
 
 import os
 
@@ -84,7 +84,7 @@ def _values(state):
 
 _ONCE = {
     "as it is": {},
-    "numbers": {"options": Options(verify="numbers")},
+    "numbers": {"options": Options(verify=True)},
     "autotune": {"options": Options(autotune=True)},
     "measure": {"options": Options(measure=True)},
     "bf16": {"options": Options(precision="bf16")},

@@ -31,8 +31,8 @@ def test_a_written_model_takes_the_sizes_of_an_example(open_sizes, tmp_path, exa
         tmp_path / "fast",
         signatures=["serving_default"],
         example=example,
-        verify="numbers",
-        strict=True,
+        verify=True,
+        options=bd.Options(strict=True),
     )
     (note, *_) = report.signatures["serving_default"].notes
     assert note == "takes the sizes of example alone: image (None, 12, 10, 3)"
@@ -53,7 +53,9 @@ def test_in_python_other_sizes_are_converted_when_they_come(open_sizes, tmp_path
     original = loaded.signatures["serving_default"]
     only = tf.Module()
     only.signatures = {"serving_default": original}
-    fast = bd.optimize(only, example={"image": _image(1, 12, 10, 3)}, strict=True)
+    fast = bd.optimize(
+        only, example={"image": _image(1, 12, 10, 3)}, options=bd.Options(strict=True)
+    )
     assert fast.report.notes[0].startswith(
         "converted for the sizes of example, image (None, 12, 10, 3), and for others at the first"
     )

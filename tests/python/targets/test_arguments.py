@@ -152,7 +152,10 @@ def test_variables_are_arguments(weights, floats, same):
         w.assign_add(1.0)
         return tf.nn.conv2d(x, kernel, 1, "SAME") * v - w
 
-    fast, x = bd.optimize(function, strict=True), tf.constant(floats(1, 8, 8, 3))
+    fast, x = (
+        bd.optimize(function, options=bd.Options(strict=True)),
+        tf.constant(floats(1, 8, 8, 3)),
+    )
     mine, theirs = ([tf.Variable(2.0), tf.Variable(3.0)] for _ in range(2))
     for first, second in ((0, 1), (1, 0), (0, 0), (0, 1)):
         same(fast(mine[first], x, mine[second]), function(theirs[first], x, theirs[second]))

@@ -65,7 +65,9 @@ def test_every_call_is_direct_and_the_same(network):
 def test_narrow_networks_are_called_directly(network, precision):
     """Their weights lie in memory of float32, which a Bitcast reads as what they are."""
     calibration = [image()] if precision == "int8" else None
-    fast = bd.optimize(network, precision=precision, calibration=calibration, strict=True)
+    fast = bd.optimize(
+        network, precision=precision, calibration=calibration, options=bd.Options(strict=True)
+    )
     assert "Bitcast" in {op.type for op in fast.concrete.graph.get_operations()}
     calls = Counted(fast)
     same(fast(image()), fast.concrete(image()))
@@ -164,7 +166,7 @@ def double_weights(fast):
 
 
 def test_a_new_value_of_a_variable_is_read(network):
-    fast = bd.optimize(network, algorithm="direct")
+    fast = bd.optimize(network, options=bd.Options(algorithm="direct"))
     before, calls = fast(image()), Counted(fast)
     double_weights(fast)
     np.testing.assert_allclose(fast(image())["y"], 4.0 * before["y"], rtol=1e-5)
@@ -228,7 +230,7 @@ def test_op_callbacks_see_the_call(network):
 
 
 def test_queued_ops_are_waited_for(network):
-    fast = bd.optimize(network, algorithm="direct")
+    fast = bd.optimize(network, options=bd.Options(algorithm="direct"))
     before, calls = fast(image()), Counted(fast)
     with context.execution_mode(context.ASYNC):
         double_weights(fast)

@@ -72,7 +72,7 @@ def grown(make: str, call: str = "fast(image), fast(image)", setup: str = "") ->
 def test_the_original_goes_and_packed_weights_keep_their_promise(folder):
     from_file = grown(f"bd.optimize('{folder}/model.keras')")
     loaded = grown(f"bd.load('{folder}/fast')")
-    low = grown(f"bd.optimize('{folder}/model.keras', memory='low')")
+    low = grown(f"bd.optimize('{folder}/model.keras', options=bd.Options(memory='low'))")
     # One copy for saving and at most three packed; the original's would be another.
     assert from_file <= (1 + 3) * WEIGHTS + SLACK
     assert from_file <= loaded + 0.5 * WEIGHTS + SLACK
@@ -83,7 +83,7 @@ def test_several_signatures_and_batches_keep_it_too(folder):
     """Both signatures run at two batches, which need not have the same algorithms."""
     call = "[f(x) for x in (image, tf.repeat(image, 2, 0)) * 3 for f in fast.signatures.values()]"
     normal = grown(f"bd.optimize('{folder}/two')", call)
-    low = grown(f"bd.optimize('{folder}/two', memory='low')", call)
+    low = grown(f"bd.optimize('{folder}/two', options=bd.Options(memory='low'))", call)
     # What "normal" keeps for each further signature and batch is the memory of one call.
     assert normal <= (1 + 3) * WEIGHTS + SLACK + 3 * CALL
     assert low <= (1 + 9 / 8) * WEIGHTS + SLACK

@@ -98,24 +98,24 @@ def test_other_targets_are_refused():
 
 def test_unknown_options_are_refused(module):
     with pytest.raises(ValueError, match="algorithm must be one of"):
-        optimize(module.__call__, algorithm="fastest")
-    with pytest.raises(ValueError, match="verify must be one of"):
+        optimize(module.__call__, options=bd.Options(algorithm="fastest"))
+    with pytest.raises(ValueError, match="verify must be a bool, or"):
         optimize(module.__call__, verify="hope")
 
 
 @pytest.mark.parametrize("algorithm", ["direct", "winograd"])
 def test_the_algorithm_reaches_every_convolution(module, algorithm):
-    fast = optimize(module.__call__, algorithm=algorithm)
+    fast = optimize(module.__call__, options=bd.Options(algorithm=algorithm))
     assert fast.report.converted[0].algorithm == algorithm
     (conv,) = [node for node in all_nodes(fast.concrete) if node.op == "BlockdnnConv"]
     assert conv.attr["algorithm"].s == algorithm.encode()
 
 
 def test_checking_numbers(module, monkeypatch):
-    assert optimize(module.__call__, verify="numbers").report.converted
+    assert optimize(module.__call__, verify=True).report.converted
     monkeypatch.setattr(verify, "difference", lambda wanted, got: 1.0)
     with pytest.raises(VerificationError, match="output .*scores.* differs by 1 of"):
-        optimize(module.__call__, verify="numbers")
+        optimize(module.__call__, verify=True)
 
 
 def test_keras_models_with_several_inputs(image):
@@ -207,12 +207,12 @@ def test_a_failure_of_the_rewriter_keeps_the_function(module, monkeypatch):
 
     monkeypatch.setattr("tf_blockdnn.python.rewriter.rewrite.rebuild", fail)
     with pytest.warns(RuntimeWarning, match="failed in rebuild: RuntimeError: no such graph"):
-        fast = optimize(module.__call__, strict=False)
+        fast = optimize(module.__call__, options=bd.Options(strict=False))
     assert fast.report.converted == []
     ((_, reason),) = fast.report.declined
     assert reason == "the rewriter failed in rebuild: RuntimeError: no such graph"
     with pytest.raises(RuntimeError, match="no such graph"):
-        optimize(module.__call__, strict=True)
+        optimize(module.__call__, options=bd.Options(strict=True))
     shape = [size or 4 for size in fast.concrete.inputs[0].shape]
     x = tf.random.normal(shape)
     np.testing.assert_array_equal(fast(x)["scores"], module(x)["scores"])
@@ -281,10 +281,22 @@ def test_an_option_that_means_nothing_is_an_error(functional, tmp_path):
         bd.optimize(functional, input_signature=[spec, spec])
 
 
-def test_training_is_answered_by_a_warning(functional, pictures, same):
-    fast = bd.optimize(functional)
-    with pytest.warns(UserWarning, match="^an optimised model infers whatever `training` says"):
-        same(fast(pictures, training=True), functional(pictures))
+def test_over_a_function(weights, pictures, same):
+    kernel = weights(3, 3, 3, 8)
+
+    @bd.optimize
+    def plain(x):
+        """A network."""
+        return tf.nn.conv2d(x, kernel, 1, "SAME")
+
+    @bd.optimize(weights="live", exclude=[".*"], options=bd.Options(memory="low"))
+    @tf.function
+    def excluded(x):
+        return tf.nn.conv2d(x, kernel, 1, "SAME")
+
+    same(plain(pictures), excluded(pictures))
+    assert plain.report.count("BlockdnnConv") == 1 and not excluded.report.converted
+    assert (plain.__name__, plain.__doc__) == ("plain", "A network.")
 
 
 def _table():

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,8 +60,10 @@ def test_later_calls_are_the_same_bit_for_bit(network):
 
 def test_other_values_of_the_same_shape(network):
     inputs = [image(seed=seed) for seed in range(6)]
-    fresh = bd.optimize(network, algorithm="direct", memory="low")  # resolves each time
-    fast = bd.optimize(network, algorithm="direct")
+    fresh = bd.optimize(
+        network, options=bd.Options(algorithm="direct", memory="low")
+    )  # resolves each time
+    fast = bd.optimize(network, options=bd.Options(algorithm="direct"))
     wanted = [values(fresh(x)) for x in inputs]
     for _ in range(_PREPARED):
         for x, want in zip(inputs, wanted, strict=True):
@@ -86,8 +89,10 @@ def test_recurrent_layers_and_products():
     def function(x):
         return bd.ops.packed_matmul(model(x), product, constant_b=True)
 
-    fresh = bd.optimize(function, algorithm="direct", memory="low")  # resolves each time
-    fast = bd.optimize(function, algorithm="direct")
+    fresh = bd.optimize(
+        function, options=bd.Options(algorithm="direct", memory="low")
+    )  # resolves each time
+    fast = bd.optimize(function, options=bd.Options(algorithm="direct"))
     inputs = [
         tf.random.stateless_normal([n, steps, 12], [n, steps])
         for n, steps in ((1, 7), (3, 7), (1, 7), (2, 1))
@@ -102,9 +107,10 @@ def test_recurrent_layers_and_products():
 def test_regions_of_narrow_tensors(network, precision):
     """Buffers of one and two bytes an element, kept apart and used again."""
     data = np.concatenate([image(4, seed=seed) for seed in range(4)])
-    low = {"precision": precision, "calibration": data, "algorithm": "direct"}
-    fresh = bd.optimize(network, memory="low", **low)  # resolves each time
-    fast = bd.optimize(network, **low)
+    low, direct = {"precision": precision, "calibration": data}, bd.Options(algorithm="direct")
+    plain = replace(direct, memory="low")  # resolves each time
+    fresh = bd.optimize(network, **low, options=plain)
+    fast = bd.optimize(network, **low, options=direct)
     assert fast.report.precision.count == 3
     inputs = [image(1 + i % 3, 7 + i % 5, i) for i in range(9)]
     wanted = [values(fresh(x)) for x in inputs]
@@ -245,7 +251,7 @@ def function(x):
     return tf.reduce_mean(x, [1, 2])
 
 x = tf.zeros([1, 512, 512, 16])
-fast = bd.optimize(function, memory=sys.argv[1])
+fast = bd.optimize(function, options=bd.Options(memory=sys.argv[1]))
 fast(x)
 base = resident()
 for _ in range(6):

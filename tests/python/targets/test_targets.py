@@ -249,7 +249,8 @@ def test_a_module_that_cannot_be_called(kernel, same, pictures):
     ("arguments", "message"),
     [
         ({"input_signature": 3}, "input_signature must be a list of tf.TensorSpec, .*not an int"),
-        ({"tolerance": "small"}, "tolerance must be a number, such as 1e-4, not 'small'"),
+        ({"verify": "numbers"}, "verify must be a bool, or the largest difference, .* 'numbers'"),
+        ({"verify": -1.0}, "verify must be a bool, or the largest difference, .* not -1.0"),
         ({"exclude": ["("]}, "exclude: not a regular expression: '\\('"),
     ],
 )

@@ -74,7 +74,7 @@ def test_gradients_have_it_too(floats):
 
 def test_optimize_reaches_recurrent_layers(floats):
     model = keras.Sequential([keras.Input((4, 64)), keras.layers.LSTM(32)])
-    fast = bd.optimize(model, algorithm="direct")
+    fast = bd.optimize(model, options=bd.Options(algorithm="direct"))
     (layer,) = [item for item in fast.report.converted if item.op == "BlockdnnRnn"]
     assert layer.algorithm == "direct"
     x = floats(16, 4, 64)

@@ -70,7 +70,11 @@ def optimized(network):
     keras.utils.set_random_seed(1)
     model = network()
     samples = np.random.default_rng(2).standard_normal((8, *model.input_shape[1:]))
-    return bd.optimize(model, deterministic=True), model, samples.astype(np.float32)
+    return (
+        bd.optimize(model, options=bd.Options(deterministic=True)),
+        model,
+        samples.astype(np.float32),
+    )
 
 
 def results() -> dict[str, np.ndarray]:

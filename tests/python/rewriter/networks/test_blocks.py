@@ -45,7 +45,7 @@ def scales(blocks, channels):
 def check(blocks, channels, seed, reorders=0):
     keras.utils.set_random_seed(seed)
     model = network(blocks, channels)
-    fast = bd.optimize(model, strict=True)
+    fast = bd.optimize(model, options=bd.Options(strict=True))
     image = np.random.default_rng(seed).standard_normal((2, 16, 16, 3)).astype(np.float32)
     for ours, theirs in zip(
         tf.nest.flatten(fast(image)), tf.nest.flatten(model(image)), strict=True

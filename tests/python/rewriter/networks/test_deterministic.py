@@ -64,13 +64,13 @@ def test_what_tensorflow_adds_up_is_noted(floats):
         rows = tf.reduce_sum(tf.nn.conv2d(x, weights, 1, "SAME"), [1, 3])
         return tf.matmul(rows, other)
 
-    (note,) = _notes(bd.optimize(function, deterministic=True))
+    (note,) = _notes(bd.optimize(function, options=bd.Options(deterministic=True)))
     assert "1 MatMul, 1 Sum" in note
-    assert not _notes(bd.optimize(function, algorithm="direct"))
+    assert not _notes(bd.optimize(function, options=bd.Options(algorithm="direct")))
 
 
 @pytest.mark.parametrize("other", [{"algorithm": "winograd"}, {"autotune": True}])
 def test_what_excludes_it(other):
     model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(4, 3)])
     with pytest.raises(ValueError, match="deterministic=True"):
-        bd.optimize(model, deterministic=True, **other)
+        bd.optimize(model, options=bd.Options(deterministic=True, **other))

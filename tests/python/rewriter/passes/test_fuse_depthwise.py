@@ -116,6 +116,6 @@ def test_saved_and_loaded(tmp_path, weights, image):
 )
 def test_the_algorithm_is_that_of_the_1x1(asked, got, weights):
     function = tf.function(block(weights), input_signature=[tf.TensorSpec([None, 12, 12, 16])])
-    nodes = all_nodes(bd.optimize(function, algorithm=asked).concrete)
+    nodes = all_nodes(bd.optimize(function, options=bd.Options(algorithm=asked)).concrete)
     (node,) = (node for node in nodes if node.op == "BlockdnnConvDepthwise")
     assert node.attr["algorithm"].s.decode() == got

@@ -125,7 +125,7 @@ def model():
 )
 def test_options_of_optimize(options, pools, image):
     original = model()
-    fast = bd.optimize(original, **options)
+    fast = bd.optimize(original, options=bd.Options(**options))
     counts = fast.report.counts()
     assert counts["BlockdnnConv"] == 2 and counts.get("BlockdnnPool", 0) == pools
     x = image(2, 32, 32, 32)

@@ -197,12 +197,12 @@ def test_transposed_loaded_and_live(image, tmp_path):
     """Its filters are parts of the weights, whose values may become others."""
     model = _network((3, 4, 4, 16), layers.Conv3DTranspose(16, 3, strides=2, padding="same"))
     x = image(1, 3, 4, 4, 16)
-    live = optimize(model, strict=True, weights="live")
+    live = optimize(model, options=Options(strict=True), weights="live")
     model.layers[0].kernel.assign(2 * model.layers[0].kernel)
     np.testing.assert_allclose(live(x), model(x), atol=1e-4)
     model.export(tmp_path / "model", verbose=False)
     loaded = tf.saved_model.load(tmp_path / "model")
-    fast = optimize(loaded.signatures["serving_default"], strict=True)
+    fast = optimize(loaded.signatures["serving_default"], options=Options(strict=True))
     assert fast.report.count("BlockdnnConvTranspose") == 2
     (result,) = fast(x).values()
     np.testing.assert_allclose(result, model(x), atol=1e-4)

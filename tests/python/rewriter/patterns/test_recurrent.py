@@ -144,11 +144,13 @@ def test_keras_2_is_optimised_strictly(floats, tmp_path):
     )
     x = floats(3, 6, 5)
     expected = randomise(model)(x)
-    fast = bd.optimize(model, strict=True)
+    fast = bd.optimize(model, options=bd.Options(strict=True))
     assert count(fast.report) == 2
     np.testing.assert_allclose(fast(x), expected, rtol=0, atol=5e-6)
     model.save(tmp_path / "in")
-    report = bd.optimize_saved_model(str(tmp_path / "in"), str(tmp_path / "out"), strict=True)
+    report = bd.optimize_saved_model(
+        str(tmp_path / "in"), str(tmp_path / "out"), options=bd.Options(strict=True)
+    )
     assert str(report).count("recurrent layer") >= 1
     loaded = tf.saved_model.load(str(tmp_path / "out"))
     (y,) = loaded.signatures["serving_default"](tf.constant(x)).values()
@@ -181,7 +183,7 @@ def test_dynamic_rnn_of_a_saved_model(floats, tmp_path, cell, both_directions):
     folders = [str(tmp_path / name) for name in ("in", "out")]
     make_cell = lambda: getattr(tf_keras.layers, cell)(9)  # noqa: E731
     export_dynamic_rnn(folders[0], make_cell, both_directions, floats)
-    report = bd.optimize_saved_model(*folders, strict=True)
+    report = bd.optimize_saved_model(*folders, options=bd.Options(strict=True))
     assert str(report).count("recurrent layer") >= 1
     x, rows = tf.constant(floats(4, 7, 5)), tf.constant([6, 0, 2, 5])  # no row is full
     before, after = (tf.saved_model.load(f).signatures["serving_default"] for f in folders)

@@ -69,7 +69,9 @@ def function(call):
 
 
 def ratio(call, precision, **options):
-    fast = bd.optimize(function(call), precision=precision, strict=True, **options)
+    fast = bd.optimize(
+        function(call), precision=precision, options=bd.Options(strict=True), **options
+    )
     count = 2 if call is pointwise else 1
     assert [layer.dtype for layer in fast.report.precision.layers] == ["bfloat16"] * count
     x = bright(8, 6)
@@ -99,7 +101,9 @@ def test_nobody_sees_the_tensors_of_a_branch():
             return y, pointwise(x)
 
     fasts = [
-        bd.optimize(function(either), precision="bf16", strict=True, calibration=data)
+        bd.optimize(
+            function(either), precision="bf16", options=bd.Options(strict=True), calibration=data
+        )
         for data in (None, bright(32, 5))
     ]
     x = bright(8, 6)
@@ -121,7 +125,7 @@ def test_tensors_that_overflow_keep_their_biases():
 
     x = np.full((8, 12, 12, 16), 9, np.float32)
     x[:, :6] = 0
-    fast = bd.optimize(network, precision="bf16", calibration=x, strict=True)
+    fast = bd.optimize(network, precision="bf16", calibration=x, options=bd.Options(strict=True))
     got = fast(x).numpy()
     assert fast.report.precision.count == 2
     assert not got[:, :4].any() and not np.isfinite(got[:, 8:]).any()

@@ -44,7 +44,7 @@ def function():
         ({"precision": "bf16", "max_loss": 0.1}, "needs calibration"),
         ({"max_loss": 0.1}, "max_loss is for a precision"),
         ({"precision": "bf16", "max_loss": 2}, "between 0 and 1"),
-        ({"precision": "bf16", "deterministic": True}, "exclude each other"),
+        ({"precision": "bf16", "options": bd.Options(deterministic=True)}, "exclude each other"),
         ({"precision": "int8", "calibration": images()[:, :5]}, r"is \(6, 5, 12, 3\)"),
         ({"precision": "int8", "calibration": images() * np.nan}, "holds NaN"),
         ({"precision": "int8", "calibration": images()[:0]}, "holds no samples"),
@@ -123,7 +123,7 @@ def test_attempts_name_nodes_alike(function):
 
 def test_the_numbers_are_verified(function):
     data = images()
-    fast = bd.optimize(function, precision="int8", calibration=data, verify="numbers")
+    fast = bd.optimize(function, precision="int8", calibration=data, verify=True)
     assert fast.report.precision.count == 3
 
 
@@ -260,7 +260,11 @@ def _products(x):
         (_softmax, {"precision": "bf16"}, "no layer with weights that could be"),
         (_products, {"precision": "bf16", "exclude": [".*"]}, "stay float32: excluded by '.*'"),
         (_products, {"precision": "int8-weights", "exclude": [".*"]}, "excluded by"),
-        (_products, {"precision": "bf16-weights", "only": []}, "not among those that `only` names"),
+        (
+            _products,
+            {"precision": "bf16-weights", "options": bd.Options(only=[])},
+            "not among those that",
+        ),
     ],
 )
 def test_a_precision_that_changes_nothing_is_a_warning(function, options, words):
@@ -318,7 +322,9 @@ def test_sentinels_of_maxima_enter_no_range(how, far):
         return tf.nn.conv2d(x, weights[1], 1, "SAME")
 
     x = np.random.default_rng(1).standard_normal((16, 12, 12, 16)).astype("float32")
-    report = bd.optimize(function, precision="int8", calibration=x, strict=True).report
+    report = bd.optimize(
+        function, precision="int8", calibration=x, options=bd.Options(strict=True)
+    ).report
     assert [layer.dtype for layer in report.precision.layers] == ["uint8"] * 2
     assert report.precision.outputs[0].snr > 30
 
@@ -331,7 +337,9 @@ def test_samples_that_reach_far_beyond_most_enter_no_range(function, precision, 
     data = images()
     data[where] = far
     with pytest.warns(RuntimeWarning, match="values of x beyond 1.* count as 0"):
-        fast = bd.optimize(function, precision=precision, calibration=data, strict=True)
+        fast = bd.optimize(
+            function, precision=precision, calibration=data, options=bd.Options(strict=True)
+        )
     x = images(8, seed=1)
     assert fast.report.precision.outputs[0].snr > 30
     assert snr(function(x), fast(x)) > 30
@@ -343,9 +351,11 @@ def test_sentinels_in_every_sample_are_a_warning(function, far):
     data = images()
     data[:, 2] = far
     with pytest.warns(RuntimeWarning, match="a part of x is so far from all other values"):
-        bd.optimize(function, precision="int8", calibration=data, strict=True)
+        bd.optimize(function, precision="int8", calibration=data, options=bd.Options(strict=True))
     data[:, 2] = 40.0  # outliers, for which bytes have a step
-    found = bd.optimize(function, precision="int8", calibration=data, strict=True).report
+    found = bd.optimize(
+        function, precision="int8", calibration=data, options=bd.Options(strict=True)
+    ).report
     assert not any("so far from all" in line for line in found.warnings)
 
 

@@ -55,7 +55,7 @@ def images(count=8):
 
 def test_a_model_is_nearer_to_float32_than_it_was(models, tmp_path):
     exact, mixed = models
-    fast = bd.optimize(mixed, strict=True)
+    fast = bd.optimize(mixed, options=bd.Options(strict=True))
     x = images(64)
     wanted = exact(x).numpy()
     before, now = (np.abs(np.asarray(model(x)) - wanted).max() for model in (mixed, fast))
@@ -70,7 +70,7 @@ def test_a_model_is_nearer_to_float32_than_it_was(models, tmp_path):
 def test_where_bfloat16_is_slow_convolutions_are_of_float32(models, on_isa):
     on_isa("avx2")
     exact, mixed = models
-    fast = bd.optimize(mixed, strict=True, verify="numbers")
+    fast = bd.optimize(mixed, options=bd.Options(strict=True), verify=True)
     layers = fast.report.precision.layers
     assert [layer.dtype for layer in layers] == ["float32"] * 3 + ["bfloat16"]  # a product
     assert any(note.startswith("this CPU has no AVX512-BF16") for note in fast.report.notes)
@@ -88,7 +88,7 @@ def test_another_precision_begins_where_float32_does(models):
 
 
 def test_numbers_are_verified_as_those_of_bfloat16(models):
-    assert bd.optimize(models[1], verify="numbers").report.precision.precision == "bf16"
+    assert bd.optimize(models[1], verify=True).report.precision.precision == "bf16"
 
 
 def cast(values):

@@ -36,7 +36,7 @@ def off(wanted, got):
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "SimpleRNN"])
 def test_each_kind(kind, precision):
     model = model_of(getattr(keras.layers, kind)(64, return_sequences=True))
-    fast = bd.optimize(model, precision=precision, strict=True)
+    fast = bd.optimize(model, precision=precision, options=bd.Options(strict=True))
     assert layer_types(fast.report) == [_TYPES[precision]]
     (item,) = fast.report.converted
     assert item.op == "BlockdnnRnn"
@@ -49,7 +49,7 @@ def test_each_kind(kind, precision):
 def test_both_directions_and_the_head(precision, tmp_path):
     lstm = keras.layers.LSTM(96, return_sequences=True)
     model = model_of(keras.layers.Bidirectional(lstm), keras.layers.GRU(96), keras.layers.Dense(5))
-    fast = bd.optimize(model, precision=precision, strict=True)
+    fast = bd.optimize(model, precision=precision, options=bd.Options(strict=True))
     assert layer_types(fast.report)[:3] == [_TYPES[precision]] * 3
     assert fast.report.count("BlockdnnRnn") == 3
     x = sequences()
@@ -68,7 +68,7 @@ def test_rounded_rows_keep_their_digits_over_long_sequences(kind, batch):
         getattr(keras.layers, kind)(64, return_sequences=True),
         getattr(keras.layers, kind)(64, return_sequences=True, go_backwards=True),
     )
-    fast = bd.optimize(model, precision="bf16", strict=True)
+    fast = bd.optimize(model, precision="bf16", options=bd.Options(strict=True))
     assert fast.report.precision.count == 2
     x = sequences(batch, 500)
     wanted, got = model(x), fast(x)
@@ -84,7 +84,7 @@ def test_masks_and_states(precision):
     y, *states = keras.layers.LSTM(40, return_sequences=True, return_state=True)(x)
     y = keras.layers.GRU(40, go_backwards=True)(y, initial_state=states[:1])
     model = keras.Model(tokens, [y, *states])
-    fast = bd.optimize(model, precision=precision, strict=True)
+    fast = bd.optimize(model, precision=precision, options=bd.Options(strict=True))
     assert layer_types(fast.report) == [_TYPES[precision]] * 2
     ids = np.random.default_rng(0).integers(1, 20, (8, 9))
     ids[1, 4:], ids[2] = 0, 0  # nothing of the third counts
@@ -106,7 +106,7 @@ def test_a_layer_that_loses_too_much_stays_float32(precision):
 def test_weights_of_nothing_but_zeros(precision):
     zeros = {"kernel_initializer": "zeros", "recurrent_initializer": "zeros"}
     model = model_of(keras.layers.LSTM(32, bias_initializer="ones", **zeros))
-    fast = bd.optimize(model, precision=precision, strict=True)
+    fast = bd.optimize(model, precision=precision, options=bd.Options(strict=True))
     np.testing.assert_allclose(fast(sequences()), model(sequences()), atol=1e-6)
 
 

@@ -65,7 +65,9 @@ def test_the_layer_that_makes_most_of_the_loss_stays_float32(bright, layers, is_
     """Where it does, and layers are many."""
     data = np.random.default_rng(1).standard_normal((16, 12, 12, 32)).astype("float32")
     function = contrast_of(np.float32(bright), layers)
-    found = bd.optimize(function, precision="bf16", calibration=data, strict=True).report.precision
+    found = bd.optimize(
+        function, precision="bf16", calibration=data, options=bd.Options(strict=True)
+    ).report.precision
     kept = [layer.node for layer in found.layers if layer.dtype == "float32"]
     assert kept == ["depthwise"] * is_kept
     assert (found.outputs[0].snr > 30) == (is_kept or not bright)
@@ -83,6 +85,6 @@ def test_a_loss_that_float32_has_too_is_a_warning(precision):
     data = np.random.default_rng(1).standard_normal((16, 64)).astype("float32")
     options = {"precision": precision, "calibration": data, "max_loss": 1e-9}
     with pytest.warns(RuntimeWarning, match="off by more than 1e-09 .* in float32, too"):
-        report = bd.optimize(function, **options, strict=True).report
+        report = bd.optimize(function, **options, options=bd.Options(strict=True)).report
     assert report.precision.count == 0 and report.count("BlockdnnInnerProduct") == 2
     assert any("changed nothing" in warning for warning in report.warnings)
