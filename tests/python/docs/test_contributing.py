@@ -65,7 +65,7 @@ def function(x):
     x = tf.nn.conv2d(x, tf.ones((3, 3, 3, 16)) / 9, 1, "SAME")
     return x / (1.0 + tf.exp(-x))
 
-fast = bd.optimize(function, strict=True)
+fast = bd.optimize(function, options=bd.Options(strict=True))
 x = tf.random.normal((1, 8, 8, 3))
 assert np.allclose(fast(x), function(x), atol=1e-5)
 print(*(one.details for one in fast.report.converted))

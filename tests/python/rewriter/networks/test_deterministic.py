@@ -1,4 +1,4 @@
-"""optimize(deterministic=True): the bits of a sample depend on nothing but the sample."""
+"""Options(deterministic=True): the bits of a sample depend on nothing but the sample."""
 
 from pathlib import Path
 

@@ -20,7 +20,9 @@ def rows(*shape, seed=0):
 def lowered(target, precision, data, **options):
     """The target in the precision, which alone of all needs data if that is "int8"."""
     given = {"calibration": data} if precision == "int8" else {}
-    return bd.optimize(target, precision=precision, strict=True, **given, **options)
+    return bd.optimize(
+        target, precision=precision, options=bd.Options(strict=True), **given, **options
+    )
 
 
 def layer_types(report):
