@@ -36,7 +36,7 @@ from .tensorflow_private import (
 
 _LOG = logging.getLogger("tf_blockdnn")
 _MARK = "_blockdnn_traced"  # The attribute of a ConcreteFunction that holds what is known of it.
-_TURNS = 3  # of each on tensors of the same shapes, before the faster one is known
+_TURNS = 5  # of each on tensors of the same shapes, before the faster one is known
 _MOST_TURNS = 64
 _FEW_CALLS = 10  # between two changes of weights, for which folding them again does not pay
 _MOST_IN_VAIN = 3  # such changes, one after the other

@@ -1,4 +1,4 @@
-"""The rewriter: `optimize` and what it returns."""
+"""The rewriter: what `bd.optimize` returns."""
 
 from .python.rewriter import (
     Converted,
@@ -6,7 +6,7 @@ from .python.rewriter import (
     VerificationError,
     optimize_concrete,
 )
-from .python.targets import OptimizedFunction, OptimizedModel, optimize
+from .python.targets import OptimizedFunction, OptimizedModel
 
 __all__ = [
     "Converted",
@@ -14,6 +14,5 @@ __all__ = [
     "OptimizedModel",
     "Report",
     "VerificationError",
-    "optimize",
     "optimize_concrete",
 ]

@@ -138,7 +138,7 @@ def test_a_function_is_optimised_once_its_calls_have_taken_long(network, images,
 def test_both_take_turns_until_the_faster_is_known(network, images, min_gain, state):
     want = network(images)
     bd.enable(seconds=0, min_gain=min_gain)
-    for _ in range(6):
+    for _ in range(2 * module._TURNS):
         assert states() in ([], ["tried"])
         assert close(network(images), want)
     assert states() == [state]

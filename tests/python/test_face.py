@@ -1,5 +1,7 @@
 """`import tf_blockdnn` loads the ops; all else loads when asked for, and serving asks little."""
 
+import inspect
+
 import fresh
 import pytest
 from saved_models import save_tiny
@@ -30,6 +32,13 @@ def test_the_import_loads_the_ops_alone():
         "bd.ops.softmax([[1.0, 2.0]])\n"
         "assert not loaded('calls', 'layers', 'rewriter', 'showing'), loaded('')\n"
     )
+
+
+def test_names_and_options_are_few():
+    names = {*bd.__all__, *bd.ops.__all__, *bd.rewriter.__all__}
+    assert len(names) <= 45, len(names)
+    target, *options = inspect.signature(bd.optimize).parameters.values()
+    assert len(options) <= 10 and all(one.kind is one.KEYWORD_ONLY for one in options)
 
 
 def test_names_load_when_they_are_asked_for():
