@@ -269,7 +269,7 @@ std::string Applies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   }
   if (d.src.channels_last()) return "src is nhwc";
   if (dot) return "dst is nhwc of few channels";
-  const bool fip = UsesFip(d, false, isa);
+  const bool fip = !d.narrow() && UsesFip(d, false, isa);
   if (self.variant == kFipTiles) {
     return fip ? "" : "multiplying in pairs is not asked for, or gains nothing";
   }

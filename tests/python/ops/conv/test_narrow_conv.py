@@ -84,6 +84,14 @@ def test_windows_and_types(window, src, dst, rng):
     assert_close(case.run(dst, to), case.oc, case.sums, dst, to)
 
 
+@pytest.mark.parametrize("window", ["dilation", "stride"])
+@pytest.mark.parametrize("src", [BF16, U8])
+def test_pairs_are_multiplied_of_float32_only(window, src, rng):
+    """Whoever asks for them gets the fastest of what there is."""
+    case = Case(rng, window, src)
+    assert_close(case.run(F32, algorithm="paired"), case.oc, case.sums, F32, None)
+
+
 @pytest.mark.parametrize("window", ROUNDING)
 def test_planes_of_bfloat16_round_as_documented(window, rng):
     case = Case(rng, window, BF16)
