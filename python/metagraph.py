@@ -27,11 +27,17 @@ from .tensorflow_private import op_def_registry
 _INTERNAL_SIGNATURES = ("__saved_model_init_op", "__saved_model_train_op")
 
 
+# Lines that TensorFlow writes before the message of an op in a function.
+_BEFORE_MESSAGE = ("Graph execution error", "Detected at node", "<stack traces")
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an exception's message, or its type where there is none."""
     if isinstance(error, KeyError):  # whose message is the key
         return f"there is no {error}"
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    lines = (line for line in str(error).splitlines() if line.strip())
+    messages = (line for line in lines if not line.startswith(_BEFORE_MESSAGE))
+    return next(messages, type(error).__name__)
 
 
 def read(folder: str | pathlib.Path) -> saved_model_pb2.SavedModel:

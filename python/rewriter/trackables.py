@@ -19,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..graph import Body, Module, Ref, called, first_argument, restore_library
+from ..native import library
 from ..tensorflow_private import (
     base,
     def_function,
@@ -27,6 +28,7 @@ from ..tensorflow_private import (
     variable_behind,
 )
 from .capture import read_variable
+from .weights_file import in_file
 
 BUNDLE = "blockdnn_weights"
 # Their functions name much, and nothing of the user's.
@@ -74,19 +76,30 @@ class Bundles:
         variables = concrete.variables if self.moment else ()
         return [variable for variable in variables if id(variable.handle) not in self.moment]
 
-    def variable(self, values: np.ndarray) -> tf.Variable:
+    def variable(self, values) -> tf.Variable:
+        """One that has these values: an array, or a tensor, of which no copy is made."""
         variables = [variable for ref in self._variables if (variable := ref()) is not None]
         for variable in variables:
-            if variable.dtype != values.dtype or tuple(variable.shape) != values.shape:
+            if variable.dtype != values.dtype or tuple(variable.shape) != tuple(values.shape):
                 continue
             with tf.init_scope():  # a tf.function may be traced meanwhile
                 held = np.asarray(variable.read_value())
-            if np.array_equal(_bits(held), _bits(values)):
+            if np.array_equal(_bits(held), _bits(np.asarray(values))):
                 return variable
-        # tf.Variable asks a tf.function that is traced meanwhile, which allows it only once.
-        made = resource_variable_ops.ResourceVariable(values, trainable=False, name=BUNDLE)
+        with tf.init_scope(), tf.device("CPU:0"):
+            if isinstance(values, np.ndarray):
+                values = in_file(values)
+            else:
+                values = library().blockdnn_snapshot(values)
+            # tf.Variable asks a tf.function that is traced meanwhile, which allows it only once.
+            made = resource_variable_ops.ResourceVariable(values, trainable=False, name=BUNDLE)
         self._variables = [*map(weakref.ref, variables), weakref.ref(made)]
         return made
+
+
+def is_folded(item) -> bool:
+    """Whether it is a variable that `Bundles` made."""
+    return isinstance(item, tf.Variable) and item.name.startswith(BUNDLE)
 
 
 def _bits(values: np.ndarray):
@@ -175,7 +188,7 @@ def _is_filled(cell) -> bool:
     return True
 
 
-def weights_left(module: Module) -> dict[str, np.ndarray]:
+def weights_left(module: Module) -> dict[str, tf.Tensor]:
     """name of a handle's placeholder -> the value of a variable that something still reads.
 
     Without those that the function assigns.
@@ -183,7 +196,8 @@ def weights_left(module: Module) -> dict[str, np.ndarray]:
     main = module.main
     read = (name for name in module.captures if name in main.view and _is_read(main, Ref(name)))
     values = ((name, main.constants.value_of_variable(name)) for name in read)
-    return {name: value for name, value in values if value is not None}
+    tensors = main.constants.read_tensors
+    return {name: tensors[name] for name, value in values if value is not None}
 
 
 def _is_read(body: Body, handle: Ref) -> bool:

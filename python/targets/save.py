@@ -1,10 +1,13 @@
 """Optimised functions written as a SavedModel."""
 
 import os
+import tempfile
 from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
+from ..rewriter.trackables import BUNDLE, is_folded
+from ..rewriter.weights_file import is_large, saved_weights
 from ..tensorflow_private import AutoTrackable, call_signature, type_of
 
 
@@ -37,8 +40,16 @@ def save_functions(
     calls = [function.only() for function in functions.values()]
     calls += [call for function in (endpoints or {}).values() for call in function.all()]
     captured = {id(t): t for call in calls for t in call.trackables}
-    root._blockdnn_captured = list(({id(t): t for t in held} | captured).values())
-    tf.saved_model.save(root, folder, signatures=signatures)
+    large = [t for t in captured.values() if is_folded(t) and is_large(t)]
+    here = None  # There is room for them where the copy goes, or nowhere.
+    if large and "://" not in folder:
+        os.makedirs(here := folder, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tf_blockdnn-", dir=here) as place:
+        stored = saved_weights(large, os.path.join(place, BUNDLE)) if large else []
+        for one in large:
+            del captured[id(one)]
+        root._blockdnn_captured = [*({id(t): t for t in held} | captured).values(), *stored]
+        tf.saved_model.save(root, folder, signatures=signatures)
 
 
 def _endpoint(function):

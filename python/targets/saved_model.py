@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from ..rewriter import Report, Rewritten
 from ..rewriter.trackables import owners
+from ..rewriter.weights_file import loaded_weights
 from ..tensorflow_private import (
     asset,
     call_signature,
@@ -205,9 +206,12 @@ def _assigned(concrete) -> set[int]:
 
 
 def _resources_of(loaded) -> list:
-    """Every table, asset and initialiser, and the variables that these set."""
-    held = []
-    for thing in graph_view.ObjectGraphView(loaded).breadth_first_traversal()[0]:
+    """Tables, assets and initialisers, and the variables that these set; no weights of ours."""
+    things, held = graph_view.ObjectGraphView(loaded).breadth_first_traversal()[0], []
+    weights = {id(one) for thing in things for one in loaded_weights(thing)}
+    for thing in things:
+        if id(thing) in weights:
+            continue
         initialise = getattr(thing, "_init_fn", None)  # Of a model that came as a graph alone.
         if initialise is not None and _does_nothing(initialise):
             continue

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cc/base/pack_count.h"
+#include "cc/tensorflow/weights/weights_file.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 
 namespace bd {
@@ -34,13 +35,16 @@ uint64_t HashOf(const char* data, int64_t bytes) {
   return hash;
 }
 
-// `elements` of the tensor, or all that there are, from the first one on.
+// Of `elements` of the tensor, or of all that there are, from the first one on.
+int64_t BytesOf(const Tensor& tensor, int64_t first, int64_t elements) {
+  const int64_t all = tensor.NumElements() - first;
+  return (elements < 0 ? all : std::min(all, elements)) * tensorflow::DataTypeSize(tensor.dtype());
+}
+
 uint64_t HashOf(const Tensor& tensor, int64_t first, int64_t elements, ThreadPool& pool) {
   constexpr int64_t kChunk = 128 * 1024;
   const char* const data = static_cast<const char*>(ElementAt(tensor, first));
-  const int64_t all = tensor.NumElements() - first;
-  const int64_t bytes =
-      (elements < 0 ? all : std::min(all, elements)) * tensorflow::DataTypeSize(tensor.dtype());
+  const int64_t bytes = BytesOf(tensor, first, elements);
   std::vector<uint64_t> hashes((bytes + kChunk - 1) / kChunk);
   pool.ParallelFor(hashes.size(), [&](int64_t i, int) {
     hashes[i] = HashOf(data + i * kChunk, std::min(kChunk, bytes - i * kChunk));
@@ -96,6 +100,10 @@ Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const Pac
   lease->kept = Find(id, weights, request, &worth_keeping);
   if (lease->kept == nullptr && worth_keeping) {
     TF_RETURN_IF_ERROR(PackRegistry::Get().FindOrPack(id, weights, request, &lease->kept));
+    WeightsFile* const file = WeightsFile::Of(weights);
+    if (file != nullptr && request.plain_bytes == 0) {
+      file->Drop(plain, BytesOf(weights, offset_, elements_));
+    }
     std::lock_guard<ForkSafeMutex> lock(mutex_);
     held_.push_back({lease->kept, uses_});
   }

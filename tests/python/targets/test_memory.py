@@ -90,7 +90,7 @@ def test_several_signatures_and_batches_keep_it_too(folder):
 
 
 @pytest.mark.parametrize("precision", [None, "bf16", "bf16-weights", "int8", "int8-weights"])
-def test_rewriting_copies_no_layer_a_dozen_times(precision):
+def test_rewriting_needs_one_and_a_half_times_the_weights(precision):
     """What it takes at its peak beside the original, where one layer holds all weights."""
     setup = """
         model = keras.Sequential([keras.Input([8192]), keras.layers.Dense(4096)])  # 128 MiB
@@ -101,7 +101,7 @@ def test_rewriting_copies_no_layer_a_dozen_times(precision):
     call = "print(status('VmHWM') - before); raise SystemExit"
     calibration = "[tf.ones([4, 8192])]" if precision else None
     make = f"bd.optimize(model, precision={precision!r}, calibration={calibration})"
-    assert grown(make, call, setup) <= 2 * 128 + SLACK
+    assert grown(make, call, setup) <= 1.5 * 128 + SLACK
 
 
 def test_memory_is_flat_where_results_go():

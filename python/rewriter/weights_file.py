@@ -1,0 +1,105 @@
+"""Weights in files that are mapped, not read: the system has the pages that nobody reads.
+
+A result's folded weights lie in a file without a name, which goes with it. Once they are packed,
+nothing of it is resident. A SavedModel has them as an asset, which processes share.
+"""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from tempfile import TemporaryFile
+
+import numpy as np
+import tensorflow as tf
+
+from ..native import library
+from ..tensorflow_private import (
+    asset,
+    gen_resource_variable_ops,
+    resource,
+)
+
+_ALIGN = 64  # bytes
+_LEAST = 1 << 20  # bytes: a page or two of its own is no gain
+# What is written at once lies together in the system's cache, and is resident as one when a bias
+# is read that lies between packed weights.
+_AT_ONCE = 1 << 14
+
+
+def in_file(values: np.ndarray) -> tf.Tensor:
+    """The array as a tensor in a file without a name; in memory, where there is no room for one."""
+    if is_large(values):
+        try:
+            with TemporaryFile(prefix="tf_blockdnn") as file:
+                write(file, [values])
+                path = f"/proc/self/fd/{file.fileno()}"
+                return library().blockdnn_read_weights(path, values.dtype, values.shape, 0)
+        except (OSError, tf.errors.OpError):
+            pass
+    return tf.convert_to_tensor(values)
+
+
+def is_large(values) -> bool:
+    """Whether an array or variable is worth a place in a file."""
+    dtype = tf.as_dtype(values.dtype)
+    return dtype != tf.string and dtype.size * int(np.prod(values.shape)) >= _LEAST
+
+
+def write(file, arrays: Iterable[np.ndarray]) -> list[int]:
+    """Writes arrays one after the other; returns where each begins."""
+    offsets = []
+    for values in arrays:
+        offsets.append(-(-file.tell() // _ALIGN) * _ALIGN)
+        file.seek(offsets[-1])
+        data = memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+        for first in range(0, len(data), _AT_ONCE):
+            file.write(data[first : first + _AT_ONCE])
+    file.flush()
+    return offsets
+
+
+class SavedWeights(resource.CapturableResource):
+    """A variable of weights as a SavedModel has it: loading maps its values from an asset.
+
+    It stands in the variable's place while that is saved. TensorFlow makes and initialises such
+    resources as it does its tables, in `tf.saved_model.load`, sessions and Serving alike.
+    """
+
+    def __init__(self, variable: tf.Variable, file: asset.Asset, offset: int):
+        super().__init__("CPU")
+        self._dtype, self._shape, self._offset = variable.dtype, variable.shape, offset
+        self._file, self._name = file, f"blockdnn_weights_{uuid.uuid4().hex}"
+        self._resource_handle_value = variable.handle
+        self._track_trackable(file, "file")
+
+    def _create_resource(self):
+        """A variable of its own each time: where TensorFlow loads functions, it numbers names."""
+        return gen_resource_variable_ops.var_handle_op(
+            dtype=self._dtype, shape=self._shape, shared_name=self._name
+        )
+
+    def _initialize(self):
+        path = self._file.asset_path
+        values = library().blockdnn_read_weights(path, self._dtype, self._shape, self._offset)
+        gen_resource_variable_ops.assign_variable_op(self.resource_handle, values)
+
+    def _destroy_resource(self):
+        gen_resource_variable_ops.destroy_resource_op(self.resource_handle, True)
+
+    def __del__(self):
+        """The variable is not its."""
+
+
+def saved_weights(variables: Sequence[tf.Variable], path: str) -> list[SavedWeights]:
+    """What stands for the variables in a SavedModel, whose asset is written to `path`."""
+    with open(path, "wb") as file:
+        offsets = write(file, (np.asarray(variable.read_value()) for variable in variables))
+    held = asset.Asset(path)
+    pairs = zip(variables, offsets, strict=True)
+    return [SavedWeights(variable, held, offset) for variable, offset in pairs]
+
+
+def loaded_weights(thing) -> list:
+    """Of what was loaded in the place of SavedWeights: that, and its asset; of others nothing."""
+    functions = getattr(getattr(thing, "_initialize", None), "concrete_functions", ())
+    ops_of = (op.type for f in functions for op in f.graph.get_operations())
+    return [thing, thing.file] if "BlockdnnReadWeights" in ops_of else []
