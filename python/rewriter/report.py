@@ -20,6 +20,8 @@ class Converted:
         details: kernel, strides, layouts, fused steps, in one line.
         chosen: what will run: "winograd4x4" for example, or "direct at batch 1" where the
             batch is open; empty where other sizes are, or where there is no choice.
+        packed, scratchpad: the bytes of its packed weights and of its temporary memory, of batch 1
+            where that is open; 0 where other sizes are.
 
     Example:
         >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
@@ -34,6 +36,8 @@ class Converted:
     algorithm: str
     details: str
     chosen: str = ""
+    packed: int = 0
+    scratchpad: int = 0
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,8 @@ class Report:
         regions: how many parts were converted; each runs as one op.
         multiply_adds, multiply_adds_left: how many are converted, and how many are left outside
             of loops. Unknown sizes count as 64: only the ratio means something.
+        weights: the bytes of the function's weights as they are; of these, kernels that have packed
+            theirs read nothing more.
         warnings: what was asked for and changed nothing, passes that failed and were left out,
             and settings that cost speed; all but the last are Python warnings, too.
         notes: what a caller should know.
@@ -204,6 +210,7 @@ class Report:
     regions: int = 0
     multiply_adds: int = 0
     multiply_adds_left: int = 0
+    weights: int = 0
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     error: str | None = None
@@ -212,6 +219,17 @@ class Report:
     precision: Precision | None = None
     measured: Measured | None = None
     prefix: str = ""
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes of "weights" as they are, of "packed" ones, and of the largest "scratchpad".
+
+        Those of the ops of which `converted` knows them, at batch 1 where the batch is open.
+        Intermediate tensors are not among them.
+        """
+        scratchpad = max((item.scratchpad for item in self.converted), default=0)
+        packed = sum(item.packed for item in self.converted)
+        return {"weights": self.weights, "packed": packed, "scratchpad": scratchpad}
 
     def decline(self, node: str, reason: str) -> None:
         if (node, reason) not in self.declined:
@@ -236,7 +254,7 @@ class Report:
         self.precision = self.precision or other.precision
         if other.error:
             self.error = (self.error or "") + other.error
-        for key in ("regions", "reorder_bytes", "multiply_adds", "multiply_adds_left"):
+        for key in ("regions", "reorder_bytes", "multiply_adds", "multiply_adds_left", "weights"):
             setattr(self, key, getattr(self, key) + getattr(other, key))
 
     def count(self, op: str) -> int:
@@ -262,8 +280,8 @@ class Report:
         return summary.full(self) if all else summary.short(self)
 
     def to_json(self, indent: int | None = None) -> str:
-        """All attributes, and the counts of `counts()`, as JSON text."""
-        fields = asdict(self) | {"counts": self.counts()}
+        """All attributes, the counts of `counts()` and `memory`, as JSON text."""
+        fields = asdict(self) | {"counts": self.counts(), "memory": self.memory}
         if self.measured is not None:
             fields["measured"]["ratio"] = self.measured.ratio
             for region, entry in zip(

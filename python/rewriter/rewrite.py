@@ -32,10 +32,10 @@ from ..graph import Body, Module, Sizes, Verifier, check_edges
 from ..native import library, without_collection
 from ..options import Options, is_named, unmatched
 from . import autotune, emit, measure, verify
+from .ask_library import ask_library
 from .capture import capture, compiled_by_xla, compiled_in
 from .context import Context
 from .followers import Followers
-from .name_algorithms import name_algorithms
 from .passes import order
 from .passes.layout.place_reorders import place_reorders
 from .patterns import PATTERNS
@@ -311,6 +311,7 @@ class Rewrite:
         """The module with all nodes written, and with the variables made for it."""
         own = {name: self.bundles.variable(value) for name, value in self.write(module).items()}
         self.variables = list(own.values())
+        self.report.weights = sum(v.dtype.size * v.shape.num_elements() for v in self.variables)
         self.report.notes += _frozen_numbers(self.concrete, module, own)
         if missed := self.bundles.missed(self.concrete):
             self.report.notes.append(
@@ -321,10 +322,10 @@ class Rewrite:
         return dataclasses.replace(module, captures=module.captures | handles)
 
     def form_regions(self, module: Module) -> None:
-        """Makes one op of each region, and names the algorithms that will run."""
-        self.steps.append("name_algorithms")
+        """Makes one op of each region, and says what it will run."""
+        self.steps.append("ask_library")
         flat = flat_graph(module, module.captures)
-        name_algorithms(flat, self.report)
+        ask_library(flat, self.report)
         self.steps.append("form_regions")
         bodies = form_regions(
             module.main.view,

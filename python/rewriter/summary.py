@@ -26,6 +26,7 @@ def short(report) -> str:
     if report.converted:
         lines.append("  " + _kinds(item.op for item in report.converted))
     lines += _algorithms(report)
+    lines += _memory(report)
     if report.blocked:
         lines.append(f"blocked already: {_kinds(op for _, op in report.blocked)}")
     if report.joined:
@@ -166,6 +167,17 @@ def _algorithms(report) -> list[str]:
             each = (f"{count} {name}" for name, count in found.most_common())
             lines.append(f"  algorithms{batch}: {', '.join(each)}")
     return lines
+
+
+def _memory(report) -> list[str]:
+    """Of networks whose weights are worth a line."""
+    if report.weights < 1 << 20:
+        return []
+    sizes = {key: f"{size / 2**20:.1f} MiB" for key, size in report.memory.items()}
+    return [
+        f"  memory: {sizes['weights']} of weights, {sizes['packed']} packed, a scratchpad of "
+        f"{sizes['scratchpad']}"
+    ]
 
 
 def _times(report, cut: str) -> list[str]:

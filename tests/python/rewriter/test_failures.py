@@ -16,7 +16,7 @@ from tf_blockdnn.python.rewriter.passes import order
 from tf_blockdnn.python.saved_model import optimize_saved_model
 from tf_blockdnn.python.targets import optimize
 
-_STEPS = ("capture", "rebuild", "name_algorithms")
+_STEPS = ("capture", "rebuild", "ask_library")
 _NAMES = [run.__name__ for run in order.PASSES]
 
 

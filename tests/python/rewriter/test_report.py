@@ -171,3 +171,15 @@ def test_a_function_that_is_blocked_in_part(rewrite, weights, conv):
 
     text = rewrite(function, [1, 8, 8, 16]).report.summary()
     assert "100 % of the other multiply-adds" in text and "already: 1 convolution\n" in text
+
+
+def test_it_says_what_memory_weights_and_ops_take():
+    model = keras.Sequential([keras.Input((8, 8, 256)), keras.layers.Conv2D(256, 3)])
+    report = bd.optimize(model, algorithm="winograd").report
+    (convolution,) = report.converted
+    weights = 4 * 9 * 256 * 256
+    assert weights <= report.memory["weights"] < weights + 2048
+    assert report.memory["packed"] == convolution.packed > weights
+    assert report.memory["scratchpad"] == convolution.scratchpad > 0
+    assert "memory: 2.3 MiB of weights, " in report.summary()
+    assert json.loads(report.to_json())["memory"] == report.memory
