@@ -8,7 +8,7 @@ from .indices import VIEWS, Axis, Index, leaves, size_of, view_axes, views_besid
 from .match import (
     Any,
     Axes,
-    Given,
+    Binding,
     Match,
     OneOf,
     Op,

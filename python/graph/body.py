@@ -61,18 +61,18 @@ class Sizes(NamedTuple):
     """What the unknown sizes of a function's arguments tell of those of its results.
 
     Attributes:
-        given: (argument, axis, the size's name) for each that is unknown.
-        made: (result, axis, size) for each that is unknown.
+        arguments: (argument, axis, the size's name) for each that is unknown.
+        results: (result, axis, size) for each that is unknown.
     """
 
-    given: tuple[tuple[int, int, Hashable], ...] = ()
-    made: tuple[tuple[int, int, Expr], ...] = ()
+    arguments: tuple[tuple[int, int, Hashable], ...] = ()
+    results: tuple[tuple[int, int, Expr], ...] = ()
 
     def known(self, shapes: Sequence) -> Iterator[tuple[int, int, int]]:
         """(result, axis, size) of all that arguments of these TensorShapes tell."""
-        sizes = {name: shapes[i][axis] for i, axis, name in self.given if shapes[i].rank}
+        sizes = {name: shapes[i][axis] for i, axis, name in self.arguments if shapes[i].rank}
         numbers = {name: size for name, size in sizes.items() if size is not None}
-        for result, axis, size in self.made:
+        for result, axis, size in self.results:
             try:
                 number = evaluate(size, numbers.__getitem__)
             except KeyError:  # It depends on another one.
@@ -129,8 +129,8 @@ class Body:
 
     def sizes(self) -> Sizes:
         """The unknown sizes of its arguments and results."""
-        given = self._unknown(map(Ref, self.inputs))
-        atoms = tuple((i, axis, atom) for i, axis, size in given for atom, _ in size.terms)
+        unknown = self._unknown(map(Ref, self.inputs))
+        atoms = tuple((i, axis, atom) for i, axis, size in unknown for atom, _ in size.terms)
         return Sizes(atoms, self._unknown(self.view.fetches))
 
     def _unknown(self, refs: Iterable[Ref]) -> tuple[tuple[int, int, Expr], ...]:
@@ -161,7 +161,7 @@ class Module:
     @property
     def bodies(self) -> list[Body]:
         """All of them, each before those that it calls."""
-        found = [self.main]
-        for body in found:
-            found.extend(body.inner.values())
-        return found
+        bodies = [self.main]
+        for body in bodies:
+            bodies.extend(body.inner.values())
+        return bodies

@@ -63,8 +63,8 @@ def _few(definition: bytes) -> np.ndarray:
 
 def _jumps(node: Node) -> bool:
     """Whether floats decide: what is rounded as float64 may fall on the other side of a bound."""
-    read, made = ([*map(dtypes.as_dtype, f(node))] for f in (input_dtypes, output_dtypes))
-    jumps = node.op in STEPS or not all(kind.is_floating for kind in made)
+    read, written = ([*map(dtypes.as_dtype, f(node))] for f in (input_dtypes, output_dtypes))
+    jumps = node.op in STEPS or not all(kind.is_floating for kind in written)
     return jumps and any(kind.is_floating for kind in read)
 
 
@@ -75,7 +75,7 @@ def _evaluate(node: Node, values: Sequence[np.ndarray]) -> list[np.ndarray]:
     rounded after each step, as the graph does.
     """
     for widens in [False] if node.op in QUANTIZING else [True, False]:
-        fed = _widened(node) if widens else node
+        fed = _widen(node) if widens else node
         with tf.init_scope(), tf.device("CPU:0"), contextlib.suppress(tf.errors.OpError):
             kinds = map(dtypes.as_dtype, input_dtypes(fed))
             pairs = zip(values, kinds, strict=True)
@@ -87,7 +87,7 @@ def _evaluate(node: Node, values: Sequence[np.ndarray]) -> list[np.ndarray]:
     return []
 
 
-def _widened(node: Node) -> Node:
+def _widen(node: Node) -> Node:
     """The same op in float64, as far as it has that."""
     proto = node.to_proto()
     for attr in definition(node.op).attr:

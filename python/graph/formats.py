@@ -32,11 +32,11 @@ class Format(NamedTuple):
 
     def conflict(self, wanted: "Format") -> str | None:
         """What of this format is another than what is wanted, in one line."""
-        for name, own, other in zip(self._fields, self, wanted, strict=True):
-            if own is not None and other is not None and own != other:
+        for name, value, other in zip(self._fields, self, wanted, strict=True):
+            if value is not None and other is not None and value != other:
                 if name == "dtype":
-                    own, other = dtype_name(own), dtype_name(other)
-                return f"{name} {own}, not {other}"
+                    value, other = dtype_name(value), dtype_name(other)
+                return f"{name} {value}, not {other}"
         return None
 
 

@@ -147,17 +147,17 @@ def called_functions(nodes):
 @functools.cache
 def _may_call(op: str) -> bool:
     """Whether nodes of an op may mention functions; one that is not registered is a function."""
-    found = op_def_registry.get(op)
-    return found is None or any("func" in attr.type for attr in found.attr)
+    definition = op_def_registry.get(op)
+    return definition is None or any("func" in attr.type for attr in definition.attr)
 
 
 def restore_library(graph_def: graph_pb2.GraphDef, functions) -> None:
     """Keeps the functions that the graph reaches, as it has them, or else out of `functions`."""
-    own = {function.signature.name: function for function in graph_def.library.function}
+    definitions = {function.signature.name: function for function in graph_def.library.function}
     kept, wanted = {}, list(called_functions(graph_def.node))
     while wanted:
         name = wanted.pop()
-        function = own.get(name) or functions.get(name)
+        function = definitions.get(name) or functions.get(name)
         if function is not None and name not in kept:
             kept[name] = function
             wanted.extend(called_functions(function.node_def))

@@ -80,11 +80,11 @@ def _reshape(axes: list[Axis], before: tuple, after: tuple) -> list[Axis] | None
         return None
     left = []  # index, size
     for axis, size in zip(axes, before, strict=True):
-        own = leaves(axis)
-        if size != 1 and not own:
+        indices = leaves(axis)
+        if size != 1 and not indices:
             return None
-        whole = len(own) == 1  # the tensor's own size, where a mask may have made it unknown
-        left += [(index, size if whole else index.size) for index in own if size != 1]
+        whole = len(indices) == 1  # the tensor's own size, where a mask may have made it unknown
+        left += [(index, size if whole else index.size) for index in indices if size != 1]
     missing = {at: size for at, size in enumerate(after) if size != 1}  # of each new axis
     ends: list[tuple[list, list]] = [([], []) for _ in after]  # its outer and its inner indices
     for end in (0, -1):
@@ -120,7 +120,7 @@ def _ratio(size: Size, other: Size) -> Size:
 
 
 def views_beside(
-    own: list[list[Index]],
+    parts: list[list[Index]],
     sizes: Sequence[Size],
     whole: list[list[Index]],
     may_repeat: Callable[[list, list], bool] = lambda part, whole: False,
@@ -128,7 +128,7 @@ def views_beside(
     """The views, ops and their argument, that lay a tensor beside one to which it is broadcast.
 
     Args:
-        own: what counts along its axes: nothing along those of one element.
+        parts: what counts along its axes: nothing along those of one element.
         sizes: its shape.
         whole: what counts along the axes of the other tensor.
         may_repeat: whether a part of what counts along an axis will do.
@@ -137,19 +137,19 @@ def views_beside(
     def fits(part: list[Index], axis: list[Index]) -> bool:
         return part in ([], axis) or may_repeat(part, axis)
 
-    ones = [at for at, part in enumerate(own) if not part]
-    for gone in itertools.combinations(ones, max(len(own) - len(whole), 0)):
-        left = [part for at, part in enumerate(own) if at not in gone]
+    ones = [at for at, part in enumerate(parts) if not part]
+    for gone in itertools.combinations(ones, max(len(parts) - len(whole), 0)):
+        left = [part for at, part in enumerate(parts) if at not in gone]
         if len(left) <= len(whole) and all(map(fits, left[::-1], whole[::-1])):
             return [("Squeeze", list(gone))] if gone else []
     place = {index: at for at, axis in enumerate(whole) for index in axis}
-    flat = [index for part in own for index in part]
+    flat = [index for part in parts for index in part]
     runs = {at: [*run] for at, run in itertools.groupby(flat, place.get)}
     if sum(map(len, runs.values())) != len(flat) or None in runs:
         return None
     if not all(fits(run, whole[at]) for at, run in runs.items()):
         return None
-    known = {part[0]: size for part, size in zip(own, sizes, strict=True) if len(part) == 1}
+    known = {part[0]: size for part, size in zip(parts, sizes, strict=True) if len(part) == 1}
     counts = {at: size_of(known.get(leaf, leaf.size) for leaf in run) for at, run in runs.items()}
     shape = [counts.get(at, 1) for at in range(len(whole))]
     order = sorted(range(len(runs)), key=[*runs].__getitem__)

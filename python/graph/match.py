@@ -72,11 +72,11 @@ class Any(Pattern):
     def __init__(self, name: str | None = None, default: float | None = None):
         self.name, self.default = name, default
 
-    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+    def ways(self, ref: Ref, scope: "Scope", match: Match) -> Iterator[Match]:
         if self.name is None:
-            yield found
-        elif self.name not in found.values and found.refs.get(self.name, ref) == ref:
-            yield found._replace(refs=found.refs | {self.name: ref})
+            yield match
+        elif self.name not in match.values and match.refs.get(self.name, ref) == ref:
+            yield match._replace(refs=match.refs | {self.name: ref})
 
 
 class Scalar(Pattern):
@@ -89,10 +89,10 @@ class Scalar(Pattern):
     def __init__(self, value: float | None = None, name: str | None = None):
         self.value, self.name = value, name
 
-    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+    def ways(self, ref: Ref, scope: "Scope", match: Match) -> Iterator[Match]:
         value = scope.constants.scalar(ref)
         if value is not None and self._fits(value):
-            bound = found.bind(self.name, value) if self.name else found
+            bound = match.bind(self.name, value) if self.name else match
             yield from [bound] if bound else []
 
     def _fits(self, value: float) -> bool:
@@ -109,25 +109,25 @@ class Numbers(Pattern):
     def __init__(self, values: list):
         self.values = values
 
-    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+    def ways(self, ref: Ref, scope: "Scope", match: Match) -> Iterator[Match]:
         value = scope.shapes.value(ref)
-        yield from [] if value is None else self.unified(value.flat, found, scope)
+        yield from [] if value is None else self.unify(value.flat, match, scope)
 
-    def unified(self, values, found: Match | None, scope: "Scope") -> Iterator[Match]:
+    def unify(self, values, match: Match | None, scope: "Scope") -> Iterator[Match]:
         """The match where these are its numbers."""
         if len(values) != len(self.values):
             return
         for wanted, value in zip(self.values, values, strict=True):
             if isinstance(wanted, Sized):
-                proof = lambda found, w=wanted, v=value: w.value(scope, found) == v  # noqa: E731
-                found = found._replace(proofs=(*found.proofs, proof))
+                proof = lambda match, w=wanted, v=value: w.value(scope, match) == v  # noqa: E731
+                match = match._replace(proofs=(*match.proofs, proof))
             elif isinstance(wanted, Any):
-                found = found.bind(wanted.name, value)
+                match = match.bind(wanted.name, value)
             elif wanted not in (-1, value):
                 return
-            if found is None:
+            if match is None:
                 return
-        yield found
+        yield match
 
 
 class Axes(Pattern):
@@ -136,13 +136,13 @@ class Axes(Pattern):
     def __init__(self, of: Pattern, *axes: int):
         self.of, self.axes = of, axes
 
-    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
-        def proof(found: Match) -> bool:
-            rank, numbers = scope.shapes.rank(found.tensors[self.of]), scope.shapes.numbers(ref)
+    def ways(self, ref: Ref, scope: "Scope", match: Match) -> Iterator[Match]:
+        def proof(match: Match) -> bool:
+            rank, numbers = scope.shapes.rank(match.tensors[self.of]), scope.shapes.numbers(ref)
             known = rank and numbers is not None
             return known and {a % rank for a in self.axes} == {a % rank for a in numbers}
 
-        yield found._replace(proofs=(*found.proofs, proof))
+        yield match._replace(proofs=(*match.proofs, proof))
 
 
 class Sized:
@@ -151,15 +151,15 @@ class Sized:
     def __init__(self, function: Callable, *args):
         self.function, self.args = function, args
 
-    def value(self, scope: "Scope", found: Match):
+    def value(self, scope: "Scope", match: Match):
         """The size; None where it is of one that is not known."""
 
         def known(arg):
             if isinstance(arg, Sized):
-                return arg.value(scope, found)
-            if isinstance(arg, Any) and arg.name in found.values:
-                return found.values[arg.name]
-            return scope.shapes.shape(found.tensors[arg]) if isinstance(arg, Pattern) else arg
+                return arg.value(scope, match)
+            if isinstance(arg, Any) and arg.name in match.values:
+                return match.values[arg.name]
+            return scope.shapes.shape(match.tensors[arg]) if isinstance(arg, Pattern) else arg
 
         try:
             return self.function(*map(known, self.args))
@@ -187,7 +187,7 @@ class Op(Pattern):
         self.attributes, self.port = attributes, 0
         for op in self.ops:
             inputs = definition(op).input_arg
-            if len(inputs) != len(args) and not any(one.number_attr for one in inputs):
+            if len(inputs) != len(args) and not any(argument.number_attr for argument in inputs):
                 raise ValueError(f"{op} takes {len(inputs)} inputs, not {len(args)}")
             if unknown := attributes.keys() - attribute_types(op).keys():
                 raise ValueError(f"{op} has no attribute {min(unknown)!r}")
@@ -197,26 +197,26 @@ class Op(Pattern):
         output.port = port
         return output
 
-    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+    def ways(self, ref: Ref, scope: "Scope", match: Match) -> Iterator[Match]:
         if ref.port != self.port or not scope.makes(self.ops, ref):
             return
         node, here = scope.view.node(ref.node), None
         orders = [self.args, self.args[::-1]][: 1 + (node.op in _COMMUTATIVE)]
         for args in orders if len(node.inputs) == len(self.args) else ():
             if all(map(scope.may_be, args, node.inputs)):
-                here = here or self._with_attributes(node, found)
+                here = here or self._with_attributes(node, match)
                 yield from scope.ways_of_all(args, node.inputs, here) if here else ()
 
-    def _with_attributes(self, node: Node, found: Match) -> Match | None:
+    def _with_attributes(self, node: Node, match: Match) -> Match | None:
         """The match with the node, where all attributes are as they are wanted."""
         bound = {key: name for key, name in self.attributes.items() if isinstance(name, Any)}
         if unusual(node, bound, **self.attributes):
             return None
-        found = found._replace(nodes=(*found.nodes, node.name))
+        match = match._replace(nodes=(*match.nodes, node.name))
         for key, parameter in bound.items():
             value = value_of(node.attr[key]) if key in node.attr else defaults(node.op)[key]
-            found = found and found.bind(parameter.name, value)
-        return found
+            match = match and match.bind(parameter.name, value)
+        return match
 
 
 class Reshaped(Pattern):
@@ -227,11 +227,11 @@ class Reshaped(Pattern):
     def __init__(self, x: Pattern, sizes: list):
         self.args, self.sizes = (x,), Numbers(sizes)
 
-    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+    def ways(self, ref: Ref, scope: "Scope", match: Match) -> Iterator[Match]:
         shape = scope.shapes.shape(ref) if scope.makes(self.ops, ref) else None
         if shape is not None:
-            found = found._replace(nodes=(*found.nodes, ref.node))
-            for way in self.sizes.unified(shape, found, scope):
+            match = match._replace(nodes=(*match.nodes, ref.node))
+            for way in self.sizes.unify(shape, match, scope):
                 yield from scope.ways(self.args[0], scope.view.node(ref.node).inputs[0], way)
 
 
@@ -241,13 +241,13 @@ class Viewed(Pattern):
     def __init__(self, x: Pattern):
         self.x = x
 
-    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
-        yield from scope.ways(self.x, ref, found)
+    def ways(self, ref: Ref, scope: "Scope", match: Match) -> Iterator[Match]:
+        yield from scope.ways(self.x, ref, match)
         if scope.makes(Reshaped.ops | {"Transpose"}, ref):
             node = scope.view.node(ref.node)
             if node.op != "Transpose" or self._keeps_order(node, scope):
-                found = found._replace(nodes=(*found.nodes, node.name))
-                yield from self.ways(scope.seen(node.inputs[0]), scope, found)
+                match = match._replace(nodes=(*match.nodes, node.name))
+                yield from self.ways(scope.seen(node.inputs[0]), scope, match)
 
     @staticmethod
     def _keeps_order(node: Node, scope: "Scope") -> bool:
@@ -264,27 +264,27 @@ class OneOf(Pattern):
 
     def __init__(self, *patterns, absent: str | None = None):
         self.patterns, self.absent = tuple(map(pattern_of, patterns)), absent
-        ops = [getattr(one, "ops", None) for one in self.patterns]
+        ops = [getattr(pattern, "ops", None) for pattern in self.patterns]
         self.ops = frozenset().union(*ops) if all(ops) else frozenset()
 
-    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+    def ways(self, ref: Ref, scope: "Scope", match: Match) -> Iterator[Match]:
         for pattern in self.patterns:
             if self.absent and pattern is self.patterns[-1]:
-                found = None if self.absent in found.refs else found.bind(self.absent, None)
-            if found and scope.may_be(pattern, ref):
-                yield from scope.ways(pattern, ref, found)
+                match = None if self.absent in match.refs else match.bind(self.absent, None)
+            if match and scope.may_be(pattern, ref):
+                yield from scope.ways(pattern, ref, match)
 
 
-class Given(Pattern):
-    """A pattern that says what a parameter is: `Given(tanh, f="tanh")`."""
+class Binding(Pattern):
+    """A pattern that says what a parameter is: `Binding(tanh, f="tanh")`."""
 
     def __init__(self, pattern: Pattern, **values):
         self.pattern, self.values, self.ops = pattern, values, pattern.ops
 
-    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+    def ways(self, ref: Ref, scope: "Scope", match: Match) -> Iterator[Match]:
         for name, value in self.values.items():
-            found = found and found.bind(name, value)
-        yield from scope.ways(self.pattern, ref, found) if found else ()
+            match = match and match.bind(name, value)
+        yield from scope.ways(self.pattern, ref, match) if match else ()
 
 
 def pattern_of(value):
@@ -333,26 +333,26 @@ class Scope:
         """The tensor that patterns see in the place of `ref`."""
         return ref
 
-    def ways(self, pattern, ref: Ref, found: Match | None = None) -> Iterator[Match]:
+    def ways(self, pattern, ref: Ref, match: Match | None = None) -> Iterator[Match]:
         """All ways in which `ref` is `pattern`, beside what is `found`."""
-        ref, found, missed = self.seen(ref), found or Match(), True
-        bound = found.tensors.get(pattern)
+        ref, match, missed = self.seen(ref), match or Match(), True
+        bound = match.tensors.get(pattern)
         if bound is None:
-            found = found._replace(tensors=found.tensors | {pattern: ref})
-            ways = pattern.ways(ref, self, found)
+            match = match._replace(tensors=match.tensors | {pattern: ref})
+            ways = pattern.ways(ref, self, match)
         else:  # or the same number, written twice
-            ways = [found] if bound == ref or self._are_one_number(bound, ref) else []
+            ways = [match] if bound == ref or self._are_one_number(bound, ref) else []
         for way in ways:
             missed = False
             yield way
-        if missed and self.nearest and len(found.tensors) > self.nearest[0]:
-            self.nearest = (len(found.tensors), pattern, ref)
+        if missed and self.nearest and len(match.tensors) > self.nearest[0]:
+            self.nearest = (len(match.tensors), pattern, ref)
 
     def proven(self, pattern, ref: Ref) -> Iterator[Match]:
         """All ways in which `ref` is `pattern` and sizes are what they have to be."""
-        for found in self.ways(pattern, ref) if self.fits(pattern, ref) else ():
-            if all(proof(found) for proof in found.proofs):
-                yield found
+        for match in self.ways(pattern, ref) if self.fits(pattern, ref) else ():
+            if all(proof(match) for proof in match.proofs):
+                yield match
 
     def may_be(self, pattern, ref: Ref) -> bool:
         """False where the op that makes `ref` is none of the pattern's: nothing need be bound."""
@@ -362,7 +362,7 @@ class Scope:
     def fits(self, pattern, ref: Ref) -> bool:
         """The same, one op further: most nodes are rejected here, before anything is bound."""
         if isinstance(pattern, OneOf):
-            return any(self.fits(one, ref) for one in pattern.patterns)
+            return any(self.fits(way, ref) for way in pattern.patterns)
         if not self.may_be(pattern, ref) or not isinstance(pattern, Op | Reshaped) or self.nearest:
             return self.may_be(pattern, ref)
         inputs, args = self.view.node(ref.node).inputs, pattern.args
@@ -372,12 +372,12 @@ class Scope:
         """Whether `ref` is an output of a node of one of the ops."""
         return ref.node in self.view and self.view.node(ref.node).op in ops
 
-    def ways_of_all(self, patterns, refs, found: Match) -> Iterator[Match]:
+    def ways_of_all(self, patterns, refs, match: Match) -> Iterator[Match]:
         """The same of as many patterns as tensors."""
         if not patterns:
-            yield found
+            yield match
             return
-        for first in self.ways(patterns[0], refs[0], found):
+        for first in self.ways(patterns[0], refs[0], match):
             yield from self.ways_of_all(patterns[1:], refs[1:], first)
 
     def _are_one_number(self, a: Ref, b: Ref) -> bool:

@@ -68,7 +68,7 @@ def slices(node: Node, known: Callable[[Ref], np.ndarray | None], rank: int) -> 
         index = _Move(node, known, rank, 0).index()
     except (TypeError, ValueError, IndexError):
         return None
-    return index if all(isinstance(one, slice) for one in index) else None
+    return index if all(isinstance(item, slice) for item in index) else None
 
 
 class _Move:
@@ -122,9 +122,9 @@ class _Move:
         else:
             index = list(taken(self.node, *map(self.ints, (1, 2, 3))))
             at = index.index(Ellipsis) if Ellipsis in index else len(index)
-            named = sum(one is not None and one is not Ellipsis for one in index)
+            named = sum(item is not None and item is not Ellipsis for item in index)
             index[at : at + 1] = [_ALL] * (self.rank - named)
-        return [_ALL if one in _WHOLE else one for one in index]
+        return [_ALL if item in _WHOLE else item for item in index]
 
     def visible(self, settings: list, idle) -> list:
         """Of one setting an axis those of the axes that are there; `idle` moves nothing."""

@@ -73,10 +73,10 @@ def make_node(
     """
     proto = node_def_pb2.NodeDef(name=name, op=op, device=device)
     refs, lengths = [], []
-    for given in inputs:
-        is_ref = isinstance(given, Ref)
-        refs += [given] if is_ref else given
-        lengths += [] if is_ref else [len(given)]
+    for operand in inputs:
+        is_ref = isinstance(operand, Ref)
+        refs += [operand] if is_ref else operand
+        lengths += [] if is_ref else [len(operand)]
     counts = [arg.number_attr for arg in definition(op).input_arg if arg.number_attr]
     attributes = dict(zip(counts, lengths, strict=False)) | attributes
     types = attribute_types(op)
@@ -119,7 +119,7 @@ class Writer:
             attributes: as `make_node` takes them.
         """
         name = f"{self._name}/{what}" if what else self._name
-        ref = self._view.add(self._made(name, op, inputs, attributes)).ref
+        ref = self._view.add(self._build(name, op, inputs, attributes)).ref
         if shape is not None:
             self._shapes.put(ref, tuple(shape))
         return ref
@@ -150,26 +150,26 @@ class Writer:
     def put(self, op: str, *inputs, **attributes) -> Node:
         """Puts a node in the place of that of the name, and removes what nothing needs any more."""
         old = self._view.node(self._name)
-        made = self._made(self._name, op, inputs, attributes)
-        made.controls = list(old.controls)
-        self._view.replace(made)
+        node = self._build(self._name, op, inputs, attributes)
+        node.controls = list(old.controls)
+        self._view.replace(node)
         self._view.remove_dead([ref.node for ref in old.inputs])
-        return made
+        return node
 
-    def _made(self, name: str, op: str, inputs, attributes) -> Node:
+    def _build(self, name: str, op: str, inputs, attributes) -> Node:
         args, types = definition(op).input_arg, {}
-        for arg, given in zip(args, inputs, strict=True):
-            tensors = given if arg.number_attr else [given]
+        for arg, value in zip(args, inputs, strict=True):
+            tensors = value if arg.number_attr else [value]
             for ref in tensors if arg.type_attr else ():
                 if isinstance(ref, Ref):
                     types[arg.type_attr] = dtype(self._view, ref)
         types |= attributes
         refs = []
-        for arg, given in zip(args, inputs, strict=True):
-            if not (isinstance(given, Ref) or arg.number_attr):
+        for arg, value in zip(args, inputs, strict=True):
+            if not (isinstance(value, Ref) or arg.number_attr):
                 kind = arg.type or types.setdefault(arg.type_attr, INT32)
-                given = self._view.add(constant_node(f"{name}/{arg.name}", given, kind)).ref
-            refs.append(given)
+                value = self._view.add(constant_node(f"{name}/{arg.name}", value, kind)).ref
+            refs.append(value)
         return make_node(name, op, refs, device=self._device, **types)
 
 

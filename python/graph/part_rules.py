@@ -21,8 +21,8 @@ def given(*reads: str):
     def of(rule):
         def ask(node: Node, shapes):
             read = zip(reads, node.inputs, strict=False)
-            found = [getattr(shapes, method)(ref) for method, ref in read]
-            return None if any(one is None for one in found) else rule(node, *found)
+            values = [getattr(shapes, method)(ref) for method, ref in read]
+            return None if any(value is None for value in values) else rule(node, *values)
 
         return ask
 
@@ -52,21 +52,21 @@ def strided_slice(node: Node, shapes):
     begin, end = (shapes.numbers(ref) or unknown for ref in node.inputs[1:3])
     index = taken(node, begin, end, strides)
     left, result = list(src), []
-    for i, one in enumerate(index):
-        if one is Ellipsis:
+    for i, item in enumerate(index):
+        if item is Ellipsis:
             whole = len(left) - sum(later is not None for later in index[i + 1 :])
             result, left = result + left[:whole], left[whole:]
-        elif one is None:
+        elif item is None:
             result.append(1)
         elif not left:
             return None
         else:
             size = left.pop(0)
-            if not isinstance(one, slice):
+            if not isinstance(item, slice):
                 continue
-            if isinstance(size, int) and "?" not in (one.start, one.stop):
-                size = len(range(size)[one])
-            elif one.stop is not None or (one.start, one.step) not in _WHOLE:
+            if isinstance(size, int) and "?" not in (item.start, item.stop):
+                size = len(range(size)[item])
+            elif item.stop is not None or (item.start, item.step) not in _WHOLE:
                 size = None
             result.append(size)
     return (*result, *left)
@@ -125,8 +125,8 @@ def element(node: Node, shapes):
 
 def stacked(node: Node, shapes):
     """All elements of a list as one tensor: they have the shape of the one that was set last."""
-    sizes, made = _element(shapes.value(node.inputs[1])), shapes.view.producer(node.inputs[0])
-    item = shapes.shape(made.inputs[2]) if made.op == "TensorListSetItem" else None
+    sizes, stack = _element(shapes.value(node.inputs[1])), shapes.view.producer(node.inputs[0])
+    item = shapes.shape(stack.inputs[2]) if stack.op == "TensorListSetItem" else None
     if sizes is None or None in sizes:
         sizes = sizes if item is None else item
     return None if sizes is None else (_length(node.inputs[0], shapes), *sizes)

@@ -144,28 +144,28 @@ def _fill(sizes, src):
     """Replaces the -1 where cancelling sizes, and multiples of them, leaves one for it."""
     if src is None:
         return [None if size == -1 else size for size in sizes]
-    rest, given = list(src), 1
+    rest, product = list(src), 1
     for size in sizes:
         if not isinstance(size, Expr):
-            given *= size if size != -1 else 1
+            product *= size if size != -1 else 1
             continue
         # The same size before others of which it is a multiple, and these before its multiples.
-        others = [one for one in rest if isinstance(one, Expr)]
-        ratios = [(ratio, 1, one) for one in others if (ratio := size.ratio(one))]
-        ratios += [(1, ratio, one) for one in others if (ratio := one.ratio(size)) > 1]
+        others = [other for other in rest if isinstance(other, Expr)]
+        ratios = [(ratio, 1, other) for other in others if (ratio := size.ratio(other))]
+        ratios += [(1, ratio, other) for other in others if (ratio := other.ratio(size)) > 1]
         if not ratios:
             return [None if size == -1 else size for size in sizes]
-        times, left, one = min(ratios, key=lambda r: (r[1], r[0]))
-        rest[rest.index(one)] = left
-        given *= times
+        times, left, other = min(ratios, key=lambda r: (r[1], r[0]))
+        rest[rest.index(other)] = left
+        product *= times
     missing = math.prod(size for size in rest if isinstance(size, int))
     unknowns = [size for size in rest if not isinstance(size, int)]
     fill = None
-    if given and not unknowns and missing % given == 0:
-        fill = missing // given
-    elif given and len(unknowns) == 1:  # which the op demands to be divisible
-        common = math.gcd(missing, given)
-        fill = exact_division(unknowns[0] * (missing // common), given // common)
+    if product and not unknowns and missing % product == 0:
+        fill = missing // product
+    elif product and len(unknowns) == 1:  # which the op demands to be divisible
+        common = math.gcd(missing, product)
+        fill = exact_division(unknowns[0] * (missing // common), product // common)
     return [fill if size == -1 else size for size in sizes]
 
 

@@ -83,16 +83,16 @@ class Shapes:
             self._values[node.ref] = value
             return value.shape
         inferred = shape_rules.infer(node, self)
-        return self._completed(node.ref, inferred)
+        return self._complete(node.ref, inferred)
 
-    def _completed(self, ref: Ref, inferred: Shape | None) -> Shape | None:
+    def _complete(self, ref: Ref, inferred: Shape | None) -> Shape | None:
         """With the sizes that no rule tells."""
         is_complete = inferred is not None and None not in inferred
         if is_complete and all(isinstance(size, int) for size in inferred[1:]):
             return inferred  # Nobody has to state the batch.
-        static = functools.reduce(_joined, self._stated(ref), None)
+        static = functools.reduce(_join, self._stated(ref), None)
         if not is_complete:
-            static = _joined(static, self._static_shape(ref))
+            static = _join(static, self._static_shape(ref))
         return inferred if is_complete and static is None else self._merge(ref, static, inferred)
 
     def _static_shape(self, ref: Ref) -> StaticShape:
@@ -101,7 +101,7 @@ class Shapes:
             if node.payload is not None:
                 return None
             alone = _Alone(node, self)
-            self._static[ref.node] = self._ask_static(alone.graph, alone.given)[ref.node]
+            self._static[ref.node] = self._ask_static(alone.graph, alone.placeholders)[ref.node]
         outputs = self._static[ref.node]
         return outputs[ref.port] if ref.port < len(outputs) else None
 
@@ -113,7 +113,7 @@ class Shapes:
         if ref.node in self.view:
             if ref.port:
                 inferred = shape_rules.infer_port(self.view.node(ref.node), ref.port, self)
-                self._shapes[ref] = self._completed(ref, inferred)
+                self._shapes[ref] = self._complete(ref, inferred)
             else:
                 self._shapes[ref] = None  # what a loop of version 1 that leads back here sees
                 self._shapes[ref] = self._infer(self.view.node(ref.node))
@@ -129,19 +129,19 @@ class Shapes:
         if node.payload is not None:
             if any(self._is_part(ref) for ref in node.inputs):
                 return None  # Known of a part is its own shape, not that of the tensor it is in.
-            made = node.payload.shape(node, self)
+            inferred = node.payload.shape(node, self)
         elif node.name in self._known:
             return None
         else:
             value = value_rules.infer(node, self)
-            made = shape_rules.infer(node, self) if value is None else value.shape
-        if known is None or made is None:
+            inferred = shape_rules.infer(node, self) if value is None else value.shape
+        if known is None or inferred is None:
             return None
-        same = len(known) == len(made) and all(
+        same = len(known) == len(inferred) and all(
             a == b or not (isinstance(a, int) and isinstance(b, int))
-            for a, b in zip(known, made, strict=True)
+            for a, b in zip(known, inferred, strict=True)
         )
-        return None if same else made
+        return None if same else inferred
 
     def _is_part(self, ref: Ref) -> bool:
         payload = self.view.producer(ref).payload
@@ -161,8 +161,8 @@ class Shapes:
 
     def number(self, ref: Ref) -> int | None:
         """The only one of its elements, where it is a number."""
-        found = self.numbers(ref)
-        return found[0] if found is not None and len(found) == 1 else None
+        numbers = self.numbers(ref)
+        return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
     def rank(self, ref: Ref) -> int | None:
         shape = self.shape(ref)
@@ -196,14 +196,14 @@ class Shapes:
             static = (None,) * len(inferred)
         if inferred is None or len(inferred) != len(static):
             inferred = (None,) * len(static)
-        own = unknown if not self._scope else functools.partial(unknown, self._scope)
+        named = unknown if not self._scope else functools.partial(unknown, self._scope)
         return tuple(
-            known if known is not None else size if size is not None else own("dim", ref, axis)
+            known if known is not None else size if size is not None else named("dim", ref, axis)
             for axis, (known, size) in enumerate(zip(static, inferred, strict=True))
         )
 
 
-def _joined(a: StaticShape, b: StaticShape) -> StaticShape:
+def _join(a: StaticShape, b: StaticShape) -> StaticShape:
     """What two shapes of one tensor tell together."""
     if a is None or b is None or len(a) != len(b):
         return b if a is None else a
@@ -218,22 +218,22 @@ class _Alone:
 
     Attributes:
         graph: it.
-        given: placeholder -> data type and shape.
+        placeholders: placeholder -> data type and shape.
     """
 
     def __init__(self, node: Node, shapes: Shapes):
         self._view, self._shapes = shapes.view, shapes
         self.graph = graph_pb2.GraphDef(versions=shapes.view.versions)
-        self.given: dict[str, tuple[int, StaticShape]] = {}
+        self.placeholders: dict[str, tuple[int, StaticShape]] = {}
         self._wanted, texts, added = [node], {}, set()
         while self._wanted:
-            one = self._wanted.pop()
-            if one.name in added:
+            node = self._wanted.pop()
+            if node.name in added:
                 continue
-            added.add(one.name)
-            texts.update((ref, self._tensor(ref)) for ref in one.inputs if ref not in texts)
-            proto = one.to_proto()
-            proto.input[:] = [texts[ref] for ref in one.inputs]
+            added.add(node.name)
+            texts.update((ref, self._tensor(ref)) for ref in node.inputs if ref not in texts)
+            proto = node.to_proto()
+            proto.input[:] = [texts[ref] for ref in node.inputs]
             self.graph.node.append(proto)
 
     def _tensor(self, ref: Ref) -> str:
@@ -270,5 +270,5 @@ class _Alone:
 
     def _placeholder(self, name: str, kind: int, shape: StaticShape) -> str:
         self.graph.node.add(name=name, op="Placeholder").attr["dtype"].type = kind
-        self.given[name] = kind, shape
+        self.placeholders[name] = kind, shape
         return name

@@ -76,16 +76,16 @@ def unknown(*key: Hashable) -> Expr:
 
 
 def floordiv(size: Size, divisor: int) -> Size:
-    multiple, rest = _divided(size, divisor)
+    multiple, rest = _divide(size, divisor)
     return multiple if isinstance(rest, int) else multiple + unknown("floordiv", rest, divisor)
 
 
 def mod(size: Size, divisor: int) -> Size:
-    rest = _divided(size, divisor)[1]
+    rest = _divide(size, divisor)[1]
     return rest if isinstance(rest, int) else unknown("mod", rest, divisor)
 
 
-def _divided(size: Size, divisor: int) -> tuple[Size, Size]:
+def _divide(size: Size, divisor: int) -> tuple[Size, Size]:
     """(a, r): size = a * divisor + r, r with constant and coefficients from 0 to divisor - 1.
 
     Where r is a number, a is the quotient: 64 n // 64 = n.

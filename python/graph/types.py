@@ -17,10 +17,10 @@ def definition(op: str) -> op_def_pb2.OpDef:
     Raises:
       ValueError: it is not registered.
     """
-    found = op_def_registry.get(op)
-    if found is None:
+    op_def = op_def_registry.get(op)
+    if op_def is None:
         raise ValueError(f"there is no op {op!r}")
-    return found
+    return op_def
 
 
 @functools.cache
@@ -45,11 +45,11 @@ def value_of(attribute: attr_value_pb2.AttrValue):
     kind = attribute.WhichOneof("value")
     if kind == "list":
         fields = attribute.list.ListFields()
-        return [_decoded(item) for item in fields[0][1]] if fields else []
-    return None if kind is None else _decoded(getattr(attribute, kind))
+        return [_decode(item) for item in fields[0][1]] if fields else []
+    return None if kind is None else _decode(getattr(attribute, kind))
 
 
-def _decoded(value):
+def _decode(value):
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -82,11 +82,11 @@ def _arguments(op: str) -> tuple[tuple[_Argument, ...], tuple[_Argument, ...], d
 def outputs(node) -> list[tuple[str, int]]:
     """("output:index", data type) of each output of a Node or NodeDef, as FunctionDefs say."""
     _, results, defaults = _arguments(node.op)
-    found = []
+    pairs = []
     for arg in results:
         types = _types(node.attr, arg, defaults)
-        found += [(f"{arg.name}:{i}", dtype) for i, dtype in enumerate(types)]
-    return found
+        pairs += [(f"{arg.name}:{i}", dtype) for i, dtype in enumerate(types)]
+    return pairs
 
 
 def output_dtypes(node: Node) -> list[int]:
@@ -107,8 +107,8 @@ def input_dtypes(node: Node) -> list[int]:
 
 def dtype(view: GraphView, ref: Ref) -> int:
     """The data type of a tensor; DT_INVALID where nobody knows."""
-    found = output_dtypes(view.producer(ref))
-    return found[ref.port] if ref.port < len(found) else types_pb2.DT_INVALID
+    kinds = output_dtypes(view.producer(ref))
+    return kinds[ref.port] if ref.port < len(kinds) else types_pb2.DT_INVALID
 
 
 def is_float32(view: GraphView, ref: Ref) -> bool:

@@ -65,14 +65,16 @@ class Verifier:
             if conflict := self._conflict(ref, wanted, laid_out):
                 raise VerificationError(f"{_name(node)} reads {ref}, which has {conflict}")
         shapes = self._body.shapes
-        if made := shapes.contradiction(node):
-            raise VerificationError(f"{_name(node)} was {shapes.shape(node.ref)}, became {made}")
+        if inferred := shapes.contradiction(node):
+            raise VerificationError(
+                f"{_name(node)} was {shapes.shape(node.ref)}, became {inferred}"
+            )
 
     def _conflict(self, ref: Ref, wanted: Format, laid_out: bool) -> str | None:
-        own = written(self._body, ref)
-        if not laid_out and own.dtype in _OURS and wanted.dtype in _OURS:
-            own = own._replace(dtype=None, quantization=None)
-        return own.conflict(wanted)
+        current = written(self._body, ref)
+        if not laid_out and current.dtype in _OURS and wanted.dtype in _OURS:
+            current = current._replace(dtype=None, quantization=None)
+        return current.conflict(wanted)
 
     def _is_plain(self, ref: Ref, dtype: int) -> bool:
         """Whether one of TensorFlow's nodes makes the tensor, of this type: others read it so."""

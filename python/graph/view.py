@@ -171,8 +171,8 @@ class GraphView:
         other.library, other.versions = self.library, self.versions
         for node in self._nodes.values():
             inputs = node.by_role if node.roles else node.inputs
-            own = Node(node.name, node.op, inputs, node.controls, node.proto, node.payload)
-            other._insert(own)
+            node_copy = Node(node.name, node.op, inputs, node.controls, node.proto, node.payload)
+            other._insert(node_copy)
         other._used |= self._used
         return other
 
@@ -270,10 +270,10 @@ class GraphView:
     def topological(self) -> list[Node]:
         """All nodes, producers first; loop back edges (NextIteration) are cut."""
         if self._order is None:
-            self._order = self._sorted()
+            self._order = self._sort()
         return list(self._order)
 
-    def _sorted(self) -> list[Node]:
+    def _sort(self) -> list[Node]:
         nodes = self._nodes
 
         def sources(name: str) -> Iterable[str]:
@@ -284,13 +284,13 @@ class GraphView:
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
         """The nodes of these names and all that must run before them."""
-        found, stack = set(), list(names)
+        ancestors, stack = set(), list(names)
         while stack:
             name = stack.pop()
-            if name not in found and name in self._nodes:
-                found.add(name)
+            if name not in ancestors and name in self._nodes:
+                ancestors.add(name)
                 stack += self._sources[name]
-        return found
+        return ancestors
 
     def latest_before(self, numbers: Mapping[str, int]) -> dict[str, int]:
         """Of each node the largest number of those that must run before it, or -1.

@@ -38,7 +38,7 @@ def fastest(run, inputs: Sequence[tf.Tensor]):
         best = run.untouched(Report(notes=notes, blocked=run.report.blocked))
         best.report.decline(run.name, "autotune: it is faster as it was")
     else:  # What was found out before holds for each.
-        for known, own in ((run.report.warnings, best.report.warnings), (run.report.notes, notes)):
-            own[:] = dict.fromkeys([*known, *own])
+        for known, ours in ((run.report.warnings, best.report.warnings), (run.report.notes, notes)):
+            ours[:] = dict.fromkeys([*known, *ours])
         best.report.notes = notes
     return best

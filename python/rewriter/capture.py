@@ -97,7 +97,7 @@ def capture(
     view.prune()
     constants = Constants(view, variables_of(captures, moment), live=live)
     own_gradients = ordering.own_gradients(view, constants)
-    stated = _stated(concrete.graph, view)
+    stated = _stated_shapes(concrete.graph, view)
     ordering.relax(view, constants)
     inputs = concrete.inputs[:count]
     known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in inputs}
@@ -137,8 +137,8 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
         kept = handed_on(flatten(loop))
         bound = {name: ref for i, (name, ref) in enumerate(arguments.items()) if i in kept}
     bound = {name: ref for name, ref in bound.items() if not ref.port}
-    found = ((name, outer.constants.variable_of(ref)) for name, ref in bound.items())
-    variables = {name: variable for name, variable in found if variable is not None}
+    handles = ((name, outer.constants.variable_of(ref)) for name, ref in bound.items())
+    variables = {name: variable for name, variable in handles if variable is not None}
     constants = Constants(
         view,
         variables,
@@ -178,7 +178,7 @@ def _shapes_of_reads(view: GraphView, constants: Constants) -> dict[str, tuple]:
     return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
-def _stated(graph, view: GraphView):
+def _stated_shapes(graph, view: GraphView):
     """tensor -> the static shapes that it has, under each of its names, in the graph as traced.
 
     A GraphDef does not say what `set_shape` did, and inlining drops identities.
@@ -190,10 +190,10 @@ def _stated(graph, view: GraphView):
 
     def stated(ref: Ref):
         alike = [ref]
-        for one in alike:
-            alike += names.get(one, ())
-            op = _as_traced(graph, one.node)
-            tensors = [] if op is None else op.outputs[one.port : one.port + 1]
+        for alias in alike:
+            alike += names.get(alias, ())
+            op = _as_traced(graph, alias.node)
+            tensors = [] if op is None else op.outputs[alias.port : alias.port + 1]
             for tensor in tensors:
                 yield _as_tuple(tensor.shape)
                 readers = (op for op in tensor.consumers() if op.type in ordering.IDENTITIES)
@@ -257,13 +257,15 @@ def variables_of(captures: Mapping, moment: Mapping[int, tuple] = {}) -> dict:
     Args:
         moment: the id of a handle -> that handle, and the value that its variable is taken to have.
     """
-    found = {}
+    variables = {}
     for key, handle in captures.items():
         if (held := variable_behind(handle)) is not None:
             read = functools.partial(read_variable, handle, held[0])
             kept = moment.get(id(handle))
-            found[key] = Variable(_as_tuple(held[1]), read if kept is None else lambda k=kept: k[1])
-    return found
+            variables[key] = Variable(
+                _as_tuple(held[1]), read if kept is None else lambda k=kept: k[1]
+            )
+    return variables
 
 
 def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[str]):
@@ -302,19 +304,19 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
             node.attr.pop(_COLOCATED, None)  # with what may be gone
     for function in inlined.library.function:
         function.attr.pop(_SPECIALIZED, None)
-    functions = {f.signature.name: _copied(f) for f in inlined.library.function}
+    functions = {f.signature.name: _copy(f) for f in inlined.library.function}
     renew_read_only(inlined, functions)
     # What stays keeps the definition that the caller's context already knows by its name, and with
     # it the functions that this calls, of which those that were inlined are left out above.
     functions = original | functions
-    kept = [_copied(original.get(name, f)) for name, f in functions.items()]
+    kept = [_copy(original.get(name, f)) for name, f in functions.items()]
     del inlined.library.function[:]
     inlined.library.function.extend(kept)
     restore_library(inlined, functions)
     return inlined, functions
 
 
-def _copied(proto):
+def _copy(proto):
     copy = type(proto)()
     copy.CopyFrom(proto)
     return copy
@@ -397,16 +399,16 @@ def import_flat(graph: func_graph.FuncGraph, graph_def, inputs, captures, fetche
     body = graph_pb2.GraphDef(versions=graph_def.versions, library=graph_def.library)
     mapped = {**inputs, **captures}
     body.node.extend(node for node in graph_def.node if node.name not in mapped)
-    given = {
+    tensors = {
         f"{name}:0": graph.capture(tensor) if name in captures else tensor
         for name, tensor in mapped.items()
         if name in used or f"{name}:0" in fetches
     }
-    input_map = {name: tensor for name, tensor in given.items() if name[:-2] in used}
-    wanted = [name for name in fetches if name not in given] + list(targets)
+    input_map = {name: tensor for name, tensor in tensors.items() if name[:-2] in used}
+    wanted = [name for name in fetches if name not in tensors] + list(targets)
     imported = importer.import_graph_def(body, input_map=input_map, return_elements=wanted, name="")
-    found = given | dict(zip(wanted, imported or (), strict=True))
-    return [found[name] for name in fetches], [found[name] for name in targets]
+    results = tensors | dict(zip(wanted, imported or (), strict=True))
+    return [results[name] for name in fetches], [results[name] for name in targets]
 
 
 def static_shapes(functions, captures, graph_def, inputs) -> dict[str, list]:

@@ -13,15 +13,15 @@ class Followers:
     """The element-wise idioms of float32 tensors of a body, by source and by root.
 
     Args:
-        found: whether to look for them; there are none otherwise.
+        looks: whether to look for them; there are none otherwise.
     """
 
-    def __init__(self, body: Body, found: bool = True):
+    def __init__(self, body: Body, looks: bool = True):
         self._body = body
         self._by_src: dict[Ref, list[Idiom]] = {}
         self._by_root: dict[str, list[Idiom]] = {}
         self._interior: dict[str, str] = {}
-        for node in reversed(body.view.topological() if found else []):
+        for node in reversed(body.view.topological() if looks else []):
             if node.name not in self._interior and node.op in ELEMENTWISE and not node.payload:
                 if is_float32(body.view, node.ref):
                     self._index(node)

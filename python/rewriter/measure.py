@@ -58,7 +58,9 @@ def region_times(original, rewritten, inputs: Sequence[tf.Tensor]) -> list[Regio
     sources = {ref: _in_original(ref, after, before) for ref in refs}
     sources = {ref: there for ref, there in sources.items() if there is not None}
     there = _values(before, dict.fromkeys(sources.values()), inputs)
-    sources = {ref: own for ref, own in sources.items() if _is_same(values[ref], there[own])}
+    sources = {
+        ref: source for ref, source in sources.items() if _is_same(values[ref], there[source])
+    }
     moving = _depend_on_inputs(after)
     times = []
     for node in regions:
@@ -66,8 +68,8 @@ def region_times(original, rewritten, inputs: Sequence[tf.Tensor]) -> list[Regio
         calls = [_call(after, {ref: values[ref] for ref in reads}, writes)]
         feeds = [ref for ref in reads if ref.node in moving]
         if all(ref in sources for ref in (*feeds, *writes)):
-            given = {sources[ref]: there[sources[ref]] for ref in feeds}
-            calls.append(_call(before, given, [sources[ref] for ref in writes]))
+            feed = {sources[ref]: there[sources[ref]] for ref in feeds}
+            calls.append(_call(before, feed, [sources[ref] for ref in writes]))
         ours, *theirs = _fastest(calls)
         times.append(RegionTime(node.name, theirs[0] if theirs else None, ours))
     return times
@@ -114,8 +116,8 @@ def _depend_on_inputs(module: Module) -> set[str]:
 
 def _values(module: Module, refs, inputs: Sequence[tf.Tensor]) -> dict[Ref, tf.Tensor]:
     """The tensors that the function computes of its inputs."""
-    given = dict(zip(map(Ref, module.main.inputs), inputs, strict=True))
-    return dict(zip(refs, _call(module, given, list(refs))(), strict=True))
+    values = dict(zip(map(Ref, module.main.inputs), inputs, strict=True))
+    return dict(zip(refs, _call(module, values, list(refs))(), strict=True))
 
 
 def _is_same(ours: tf.Tensor, theirs: tf.Tensor) -> bool:
@@ -137,17 +139,17 @@ def _plain(values: np.ndarray, shape: tf.TensorShape) -> np.ndarray:
     return values.reshape(*values.shape[:-2], -1)[..., : shape[-1]]
 
 
-def _call(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref]) -> Callable:
+def _call(module: Module, values: Mapping[Ref, tf.Tensor], wanted: list[Ref]) -> Callable:
     """A call of no arguments that computes the tensors `wanted` of those that are given."""
-    return functools.partial(call_flat, computing(module, given, wanted), list(given.values()))
+    return functools.partial(call_flat, computing(module, values, wanted), list(values.values()))
 
 
-def computing(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref]):
+def computing(module: Module, values: Mapping[Ref, tf.Tensor], wanted: list[Ref]):
     """A ConcreteFunction that computes the tensors `wanted` of others like those that are given."""
     view = module.main.view.copy()
     view.fetches, view.targets = list(wanted), []
     names = []
-    for ref, tensor in given.items():
+    for ref, tensor in values.items():
         names.append(view.add(make_node("given", "Placeholder", dtype=tensor.dtype)).name)
         view.replace_uses(ref, Ref(names[-1]))
     view.prune(keep_ops=())
@@ -157,8 +159,8 @@ def computing(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref])
     fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
 
     def body(*tensors):
-        own = dict(zip(names, tensors, strict=True))
-        return import_flat(ops.get_default_graph(), graph_def, own, captures, fetches)[0]
+        inner_values = dict(zip(names, tensors, strict=True))
+        return import_flat(ops.get_default_graph(), graph_def, inner_values, captures, fetches)[0]
 
-    specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in given.values()]
+    specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in values.values()]
     return traced(body, graph_def.library.function, *specs)

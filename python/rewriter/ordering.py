@@ -67,16 +67,16 @@ def own_gradients(view: GraphView, constants: Constants) -> tuple[str, ...]:
     What takes their place has the gradient of the formulas. Of tf.nn.silu and tf.nn.moments that
     is the same; nobody looks at the gradient of integers, or at that of a constant.
     """
-    found = []
+    names = []
     for node in view:
         if node.op in _NO_GRADIENT:
             is_number = dtypes.as_dtype(node.attr["T"].type).is_floating
             changes = is_number and not constants.is_constant(node.inputs[0])
             if changes and not _is_of_moments(view, constants, node):
-                found.append(node.name)
+                names.append(node.name)
         elif GRADIENT in node.attr and node.op not in CALLS and not _is_of_silu(view, node):
-            found.append(node.name)
-    return tuple(found)
+            names.append(node.name)
+    return tuple(names)
 
 
 def _is_of_moments(view: GraphView, constants: Constants, stop: Node) -> bool:
@@ -94,7 +94,7 @@ def _is_of_moments(view: GraphView, constants: Constants, stop: Node) -> bool:
         if node.op != "SquaredDifference" or set(node.inputs) != wanted:
             return False
         means = [axes(reader) for reader, _ in view.consumers(node.ref)]
-        if view.is_fetched(node.ref) or any(not np.array_equal(one, over) for one in means):
+        if view.is_fetched(node.ref) or any(not np.array_equal(numbers, over) for numbers in means):
             return False
     return bool(differences)
 
@@ -145,8 +145,8 @@ def rests_on_edges(node_lists) -> bool:
     nodes = [node for nodes in node_lists for node in nodes]
     if not any(LOWERING in node.attr for node in nodes):
         return False
-    own = {node.op for node in nodes if not any(called_functions([node]))} - PURE_READS
-    definitions = map(op_def_registry.get, own)
+    op_names = {node.op for node in nodes if not any(called_functions([node]))} - PURE_READS
+    definitions = map(op_def_registry.get, op_names)
     return any(definition is not None and definition.is_stateful for definition in definitions)
 
 

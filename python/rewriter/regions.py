@@ -187,7 +187,7 @@ def _is_fused_outside(view: GraphView, node: Node) -> bool:
 
 
 def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> function_pb2.FunctionDef:
-    nodes = [_joined(view, node) if node.op == "ConcatV2" else node for node in nodes]
+    nodes = [_join(view, node) if node.op == "ConcatV2" else node for node in nodes]
     names = {node.name for node in nodes}
     read = dict.fromkeys(ref for node in nodes for ref in node.inputs if ref.node not in names)
     constants = dict.fromkeys(ref.node for ref in read if view.node(ref.node).op == "Const")
@@ -201,7 +201,7 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
     function = _function([*map(view.node, constants), *nodes], view, arguments, results)
 
     signature = function.signature
-    made = make_node(
+    region_node = make_node(
         "blockdnn_region",
         REGION,
         arguments,
@@ -211,7 +211,7 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
         Tout=[arg.type for arg in signature.output_arg],
         output_shapes=[shape_of(ref) for ref in results],
     )
-    region = view.add(made)
+    region = view.add(region_node)
     for port, ref in enumerate(results):
         view.replace_uses(ref, Ref(region.name, port))
     for node in reversed(nodes):
@@ -220,7 +220,7 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
     return function
 
 
-def _joined(view: GraphView, node: Node) -> Node:
+def _join(view: GraphView, node: Node) -> Node:
     """A concatenation by threads of ours, if its axis is known; of integers, it may be of shapes.
 
     TensorFlow's takes threads of its pool, which look for more work long after it is done.
@@ -230,10 +230,10 @@ def _joined(view: GraphView, node: Node) -> Node:
     if producer.op != "Const" or not dtype.is_floating or dtype not in Join.dtypes("values"):
         return node
     number = int(tensor_util.MakeNdarray(producer.attr["value"].tensor))
-    made = make_node(node.name, Join.op, [values], axis=number, T=node.attr["T"])
-    view.replace(made)
+    join = make_node(node.name, Join.op, [values], axis=number, T=node.attr["T"])
+    view.replace(join)
     view.remove_dead([axis.node])
-    return made
+    return join
 
 
 def fresh_name(base: str) -> str:

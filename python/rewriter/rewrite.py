@@ -296,29 +296,30 @@ class Rewrite:
         resource = module.main.view.unique_name(BUNDLE)
         values = emit.write_nodes(module, resource, self.options)
         module.main.view.prune()
-        own = {} if self.options.is_live else weights_left(module)
+        variables = {} if self.options.is_live else weights_left(module)
         if values is not None:
-            own[resource] = values
+            variables[resource] = values
         for body in module.bodies:
             check_edges(body.view)
         if self.options.is_live:
             read = module.main.constants.read_tensors
             self.read = [(module.captures[name], value) for name, value in read.items()]
             self.structure = structure(module)
-        return own
+        return variables
 
     def emit(self, module: Module) -> Module:
         """The module with all nodes written, and with the variables made for it."""
-        own = {name: self.bundles.variable(value) for name, value in self.write(module).items()}
-        self.variables = list(own.values())
+        values = self.write(module).items()
+        variables = {name: self.bundles.variable(value) for name, value in values}
+        self.variables = list(variables.values())
         self.report.weights = sum(v.dtype.size * v.shape.num_elements() for v in self.variables)
-        self.report.notes += _frozen_numbers(self.concrete, module, own)
+        self.report.notes += _frozen_numbers(self.concrete, module, variables)
         if missed := self.bundles.missed(self.concrete):
             self.report.notes.append(
                 f"{_names(missed)}: optimize could not see them, so that they have their values of "
                 "the first call with this signature"
             )
-        handles = {name: variable.handle for name, variable in own.items()}
+        handles = {name: variable.handle for name, variable in variables.items()}
         return dataclasses.replace(module, captures=module.captures | handles)
 
     def form_regions(self, module: Module) -> None:
@@ -354,12 +355,12 @@ class Rewrite:
         lines, others = [], {"assign_layout": PATTERNS["spans"], "find_followers": ACTIVATIONS}
         for body in self._capture().bodies:
             report = Report(prefix=self.prefix)
-            context = Context(self.options, report=report, followers=Followers(body, found=False))
+            context = Context(self.options, report=report, followers=Followers(body, looks=False))
             for run in order.PASSES:
                 asked = (*others.get(run.__name__, ()), *PATTERNS.get(run.__name__, ()))
                 rules = [rule for rule in asked if isinstance(rule, Rule)]
                 nodes = [node for node in body.view if node.payload is None] if rules else []
-                found = []
+                reasons = []
                 for node in nodes:
                     label = body.label(node.name)
                     if not (is_named(name, label, self.prefix) or f"/{name}/" in f"/{label}/"):
@@ -370,10 +371,10 @@ class Rewrite:
                             reason = rule.why_not(node, body, context)
                         if reason:
                             text = f"{label} ({node.op}) is no {rule.formula.__name__}: {reason}"
-                            found.append((node.name, text))
+                            reasons.append((node.name, text))
                 context = context.after(run, body)
                 left = {node.name for node in body.view if node.payload is None}
-                lines += [text for node, text in found if node in left]
+                lines += [text for node, text in reasons if node in left]
         return lines
 
     def _capture(self, closed: frozenset[str] = frozenset()) -> Module:
@@ -384,11 +385,11 @@ class Rewrite:
 
     def _run_passes(self, module: Module) -> Module:
         """The function with primitives planned, laid out and joined; `module` stays as it is."""
-        main, self.report = self._planned(module.main)
+        main, self.report = self._plan_body(module.main)
         self.report.blocked = ops_of_ours(module)
         return dataclasses.replace(module, main=main, functions=dict(module.functions))
 
-    def _planned(self, body: Body) -> tuple[Body, Report]:
+    def _plan_body(self, body: Body) -> tuple[Body, Report]:
         """A copy of the body, and of all that it calls, after the passes, with their report.
 
         What a failed pass has done is undone by starting again without it on the body as it was
@@ -407,8 +408,8 @@ class Rewrite:
         attempt.inner = {}
         for key, inner in body.inner.items():
             if key[0] in attempt.view and attempt.view.node(key[0]).payload is None:
-                attempt.inner[key], its = self._planned(inner)
-                report.extend(its)
+                attempt.inner[key], inner_report = self._plan_body(inner)
+                report.extend(inner_report)
         return attempt, report
 
     def _attempt(self, body: Body, failures: dict[str, Exception]) -> tuple[Body, Context] | None:
@@ -417,7 +418,7 @@ class Rewrite:
         That is where a pass decided to leave a convolution, or failed: it is added to `failures`.
         """
         copy = body.copy()
-        nobody = Followers(copy, found=False)
+        nobody = Followers(copy, looks=False)
         report = Report(prefix=self.prefix)
         context = Context(
             self.options, dict(self.leave), self.lowering, report=report, followers=nobody
@@ -483,16 +484,15 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
-def _frozen_numbers(concrete, module: Module, own: Mapping) -> list[str]:
+def _frozen_numbers(concrete, module: Module, variables: Mapping) -> list[str]:
     """A note of variables of one number: settings like a temperature, more than weights."""
-    read = module.main.constants.read_tensors.keys() | own.keys()
+    read = module.main.constants.read_tensors.keys() | variables.keys()
     handles = {id(handle) for name, handle in module.captures.items() if name in read}
-    found = [v for v in concrete.variables if v.shape.rank == 0 and id(v.handle) in handles]
-    if not found or module.main.constants.live:
+    numbers = [v for v in concrete.variables if v.shape.rank == 0 and id(v.handle) in handles]
+    if not numbers or module.main.constants.live:
         return []
-    return [
-        f'{_names(found)}: variables of one number keep their values of now; weights="live" follows'
-    ]
+    text = 'variables of one number keep their values of now; weights="live" follows'
+    return [f"{_names(numbers)}: {text}"]
 
 
 def _names(variables: Sequence) -> str:

@@ -48,19 +48,21 @@ def short(report) -> str:
 
 def precision_lines(report, cut: str = "") -> list[str]:
     """What low precision covers, and what it costs."""
-    found = report.precision
-    if found is None:
+    precision = report.precision
+    if precision is None:
         return []
-    lines = [f"{found.precision}: {found.count} of {counted(len(found.layers), 'layer')}"]
-    judged = counted(found.samples, "sample")
-    for output in found.outputs:
+    lines = [
+        f"{precision.precision}: {precision.count} of {counted(len(precision.layers), 'layer')}"
+    ]
+    judged = counted(precision.samples, "sample")
+    for output in precision.outputs:
         agrees = "" if output.agreement is None else f", same class {100 * output.agreement:.4g} %"
         off = f"off by {100 * 10 ** (-output.snr / 20):.2g} %"
         lines.append(f"  {output.name}: {off}, {output.snr:.1f} dB{agrees} ({judged})")
-    rated = [layer for layer in found.layers if layer.snr is not None]
+    rated = [layer for layer in precision.layers if layer.snr is not None]
     worst = sorted(rated, key=lambda layer: layer.snr)[:_MOST_LAYERS]
     lines += [f"  {layer_line(layer, cut)}" for layer in worst]
-    return lines + grouped("left in float32", found.left, cut)
+    return lines + grouped("left in float32", precision.left, cut)
 
 
 def layer_line(layer, cut: str = "") -> str:
@@ -160,11 +162,11 @@ def _algorithms(report) -> list[str]:
     lines = []
     for batch in (AT_BATCH_1, ""):
         names = (item.chosen for item in report.converted if item.chosen)
-        found = Counter(
+        counts = Counter(
             n.removesuffix(batch) for n in names if n.endswith(AT_BATCH_1) == bool(batch)
         )
-        if found:
-            each = (f"{count} {name}" for name, count in found.most_common())
+        if counts:
+            each = (f"{count} {name}" for name, count in counts.most_common())
             lines.append(f"  algorithms{batch}: {', '.join(each)}")
     return lines
 
@@ -249,8 +251,8 @@ def _kinds(ops) -> str:
 
 
 def _count(count: int, op: str) -> str:
-    one, many = _titles(op)
-    return f"{count} {one if count == 1 else many}"
+    single, many = _titles(op)
+    return f"{count} {single if count == 1 else many}"
 
 
 def _kind(op: str) -> str:

@@ -116,15 +116,15 @@ def owners(concrete, roots: Iterable) -> list:
     """
     captured = concrete.captured_inputs
     wanted = {id(tensor) for tensor in captured if tensor.dtype == tf.resource}
-    found: dict[int, object] = {}
+    holders: dict[int, object] = {}
     for item in _reachable(roots) if wanted else ():
         handles = wanted.intersection(map(id, _handles(item)))
         if handles:
-            found.setdefault(id(item), item)
+            holders.setdefault(id(item), item)
             wanted -= handles
         if not wanted:
             break
-    return list(found.values())
+    return list(holders.values())
 
 
 def _handles(item) -> list:
@@ -176,8 +176,8 @@ def _named(item) -> list:
         if not isinstance(owner, base.Trackable):
             held = getattr(owner, "__dict__", {})
             named += (held[name] for name in attributes if name in held)
-    named = [one.__wrapped__ if hasattr(one, "__wrapped__") else one for one in named]
-    return [one for one in named if not inspect.ismodule(one)]
+    named = [value.__wrapped__ if hasattr(value, "__wrapped__") else value for value in named]
+    return [value for value in named if not inspect.ismodule(value)]
 
 
 def _is_filled(cell) -> bool:
@@ -207,11 +207,11 @@ def _is_read(body: Body, handle: Ref) -> bool:
             if _is_read(body, node.ref):
                 return True
             continue
-        inner = [one for (name, _, _), one in body.inner.items() if name == node.name]
+        inner = [inner_body for (name, _, _), inner_body in body.inner.items() if name == node.name]
         if not inner or len(inner) < len(list(called(node))):
             return True
         argument = index - first_argument(node.op)
-        if any(_is_read(one, Ref(one.inputs[argument])) for one in inner):
+        if any(_is_read(inner_body, Ref(inner_body.inputs[argument])) for inner_body in inner):
             return True
     return False
 

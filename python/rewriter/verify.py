@@ -179,13 +179,13 @@ def given_inputs(concrete, example) -> list[tf.Tensor]:
         ValueError: another number of arguments, or shapes or dtypes that it does not take.
     """
     count = len(concrete.inputs) - len(concrete.captured_inputs)
-    given = tf.nest.flatten(example)
-    if len(given) != count:
+    values = tf.nest.flatten(example)
+    if len(values) != count:
         raise ValueError(
-            f"example must hold {count} tensors, one for each argument, not {len(given)}"
+            f"example must hold {count} tensors, one for each argument, not {len(values)}"
         )
     inputs = []
-    for tensor, value in zip(concrete.inputs, given, strict=False):
+    for tensor, value in zip(concrete.inputs, values, strict=False):
         inputs.append(tf.convert_to_tensor(value, tensor.dtype))
         if not tensor.shape.is_compatible_with(inputs[-1].shape):
             raise ValueError(f"example: {tensor.name} is {tensor.shape}, not {inputs[-1].shape}")

@@ -53,18 +53,18 @@ def _lift(body: Body, context: Context, name: str) -> None:
     """
     for node in reversed(body.view.topological()):
         for pattern in PATTERNS[name]:
-            found = look(pattern, node, body, context) if node.name in body.view else None
-            if found is None:
+            result = look(pattern, node, body, context) if node.name in body.view else None
+            if result is None:
                 continue
-            if not isinstance(found, str) and not is_float32(body.view, Ref(found.root)):
-                kind = dtype_name(dtype(body.view, Ref(found.root)))
-                found = f"dtype {kind}, only float32 is implemented"
-            origin = node if isinstance(found, str) else body.view.node(found.payload.origin)
+            if not isinstance(result, str) and not is_float32(body.view, Ref(result.root)):
+                kind = dtype_name(dtype(body.view, Ref(result.root)))
+                result = f"dtype {kind}, only float32 is implemented"
+            origin = node if isinstance(result, str) else body.view.node(result.payload.origin)
             reason = context.reason_to_leave(body, origin)
-            if reason or isinstance(found, str):
-                context.report.decline(node.name, reason or found)
+            if reason or isinstance(result, str):
+                context.report.decline(node.name, reason or result)
                 continue
-            for note in found.notes:
+            for note in result.notes:
                 context.report.decline(*note)
-            found.put(body)
+            result.put(body)
             break

@@ -1,4 +1,4 @@
-"""The patterns, by the pass that asks them. rules/found.py says what a pattern is."""
+"""The patterns, by the pass that asks them. rules/replacement.py says what a pattern is."""
 
 from .conv import conv_transpose, convolution
 from .movement import concat, cut, rows, shuffle

@@ -1,6 +1,5 @@
 """Rules: formulas that are matched, tested and printed."""
 
-from .found import Found, look
 from .kinds import (
     Constant,
     Number,
@@ -13,4 +12,5 @@ from .kinds import (
     Window,
     per_channel,
 )
+from .replacement import Replacement, look
 from .rule import Declined, Match, Rule

@@ -34,7 +34,7 @@ from ...graph import (
 from ...graph import Match as Bound
 from ...ops.records import Record
 from ..context import Context
-from .found import Found
+from .replacement import Replacement
 
 # What another name says, too.
 _SYNONYMS = {
@@ -125,7 +125,7 @@ class Rule:
         kinds: of each parameter that is no tensor; None of one that may be anything.
 
     Attributes:
-        ROOTS, NAMED: as of all patterns (found.py).
+        ROOTS, NAMED: as of all patterns (replacement.py).
         tries, hits: how often it was asked, and found something.
     """
 
@@ -152,16 +152,16 @@ class Rule:
             match = Match(self, root, body, context, bound)
             try:
                 match.check(self)
-                made = self.make(match)
+                planned = self.make(match)
             except Declined as declined:
                 if tells or len(match.nodes) == 1:
                     reason = reason or str(declined)
                 continue
             self.hits += 1
-            if isinstance(made, Record):
-                inputs = dict(zip(made.own, map(match.__getitem__, self.tensors), strict=False))
-                return Found(made, inputs, root.name, match.nodes)
-            return made
+            if isinstance(planned, Record):
+                inputs = dict(zip(planned.own, map(match.__getitem__, self.tensors), strict=False))
+                return Replacement(planned, inputs, root.name, match.nodes)
+            return planned
         return reason or None
 
     def why_not(self, root: Node, body: Body, context: Context | None = None) -> str:

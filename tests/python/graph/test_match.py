@@ -5,9 +5,9 @@ import tensorflow as tf
 
 from tf_blockdnn.python.graph import (
     Any,
+    Binding,
     Body,
     Constants,
-    Given,
     GraphView,
     OneOf,
     Op,
@@ -122,7 +122,7 @@ def test_a_way_gives_parameters_that_others_must_agree_with():
     match_at = _matcher(lambda x, y: tf.add(tf.tanh(x), tf.nn.relu(y), name="r"), "r")
 
     def activated(x, name):
-        return OneOf(*(Given(Op(op, x), **{name: op}) for op in ("Relu", "Tanh")))
+        return OneOf(*(Binding(Op(op, x), **{name: op}) for op in ("Relu", "Tanh")))
 
     assert match_at(activated(_X, "f") + activated(Any(), "g")).values == {"f": "Tanh", "g": "Relu"}
     assert match_at(activated(_X, "f") + activated(Any(), "f")) is None

@@ -43,7 +43,7 @@ def body(weights):
 @pytest.fixture
 def planned(body):
     """The same after all passes."""
-    context = Context(followers=Followers(body, found=False))
+    context = Context(followers=Followers(body, looks=False))
     for run in PASSES:
         context = context.after(run, body)
     return body

@@ -95,7 +95,7 @@ def _replace(node: Node, parts: list[tuple[Ref, int]], channels: int, body: Body
     for small, run in _runs(parts, reader, channels, body):
         count = sum(part_channels for _, part_channels in run)
         filters = _rows(node, first, count, channels, body)
-        results.append(_convolved(node, small, [ref for ref, _ in run], filters, body))
+        results.append(_convolve(node, small, [ref for ref, _ in run], filters, body))
         first += count
     total, *others = sorted(results, key=lambda ref: body.view.producer(ref).op in _RESIZES)
     for other in others:
@@ -129,7 +129,7 @@ def _rows(node: Node, first: int, count: int, channels: int, body: Body) -> Ref:
     return body.writer(node.name).add("rows", "Slice", filters, begin, size)
 
 
-def _convolved(node: Node, resize: Node | None, refs: list[Ref], filters: Ref, body: Body) -> Ref:
+def _convolve(node: Node, resize: Node | None, refs: list[Ref], filters: Ref, body: Body) -> Ref:
     """The convolution of the parts together; that of what the resize enlarges, enlarged."""
     view, src = body.view, refs[0]
     if resize is not None:

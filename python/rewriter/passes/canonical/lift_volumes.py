@@ -35,9 +35,9 @@ def lift_volumes(body: Body, context: Context) -> None:
         if node.name not in body.view:
             continue
         if node.op == "Conv3D":
-            _convolution(node, views, context)
+            _plan_convolution(node, views, context)
         elif node.op == "Conv3DBackpropInputV2":
-            _transposed(node, views, context)
+            _plan_transposed(node, views, context)
         elif body.view.has_control_edges(node.name) or node.payload is not None:
             continue
         elif node.op in _POOLS:
@@ -75,7 +75,7 @@ def _slices(ref: Ref, views: Views) -> Ref:
     return views.body.writer(ref.node).add("slices", "Reshape", ref, [-1, *image], shape=shape)
 
 
-def _convolution(node: Node, views: Views, context: Context) -> None:
+def _plan_convolution(node: Node, views: Views, context: Context) -> None:
     body = views.body
     reason = context.reason_to_leave(body, node) or _obstacle(node, node.inputs[0], 3, body)
     if reason:
@@ -124,13 +124,13 @@ def _obstacle(node: Node, src: Ref, axis: int, body: Body) -> str | None:
     return None
 
 
-def _transposed(node: Node, views: Views, context: Context) -> None:
+def _plan_transposed(node: Node, views: Views, context: Context) -> None:
     body, (_, filters, src) = views.body, node.inputs
     reason = context.reason_to_leave(body, node) or _obstacle(node, src, 4, body)
     if not reason and max(node.attr["strides"].list.i) > conv_transpose.MOST_STRIDE:
         reason = f"strides above {conv_transpose.MOST_STRIDE} are not implemented"
     volume, dst = _volume(src, body), _volume(node.ref, body)
-    before = None if reason or dst is None else _cut(node, volume, dst, body)
+    before = None if reason or dst is None else _slices_before(node, volume, dst, body)
     if before is None:
         context.report.decline(node.name, reason or "the size of its result is not its source's")
         return
@@ -138,17 +138,17 @@ def _transposed(node: Node, views: Views, context: Context) -> None:
     count, write = -(-dst[1] // stride), body.writer(node.name)
     parts: list[Ref | None] = []
     for q in range(stride):
-        own = [k for k in range(taps) if (q + before - k) % stride == 0]
-        begins = [(q + before - k) // stride for k in own]
-        parts.append(own and _plane(node, q, own, begins, count, views))
+        tap_numbers = [k for k in range(taps) if (q + before - k) % stride == 0]
+        begins = [(q + before - k) // stride for k in tap_numbers]
+        parts.append(tap_numbers and _plane(node, q, tap_numbers, begins, count, views))
     some = next(part for part in parts if part)
     for q, part in enumerate(parts):
         if not part:  # no tap reaches these slices
             parts[q] = write.add(f"zeros_{q}", "ZerosLike", some, shape=body.shapes.shape(some))
     slices = parts[0]
     if stride > 1:
-        one = (volume[0] * count, 1, *dst[2:])
-        apart = [write.reshape(f"apart_{q}", part, one) for q, part in enumerate(parts)]
+        slice_shape = (volume[0] * count, 1, *dst[2:])
+        apart = [write.reshape(f"apart_{q}", part, slice_shape) for q, part in enumerate(parts)]
         joined = write.add("joined", "ConcatV2", apart, 1)
         if dst[1] < count * stride:
             joined = write.reshape("volumes", joined, (volume[0], count * stride, *dst[2:]))
@@ -158,7 +158,7 @@ def _transposed(node: Node, views: Views, context: Context) -> None:
     _put(node, slices, dst, body)
 
 
-def _cut(node: Node, src, dst, body: Body) -> int | None:
+def _slices_before(node: Node, src, dst, body: Body) -> int | None:
     """Slices before the first of the result that source slices reach, or None of a wrong size."""
     kernel, strides = body.shapes.shape(node.inputs[1]), node.attr["strides"].list.i
     padding = node.attr["padding"].s.decode()
@@ -180,27 +180,27 @@ def _plane(node: Node, q: int, taps, begins, count: int, views: Views) -> Ref:
     write, kernel = views.body.writer(f"{node.name}/slice_{q}"), views.body.shapes.shape(filters)
     slices, kernels = [], []
     for tap, begin in zip(taps, begins, strict=True):
-        slices.append(_slices(_shifted(write, f"{tap}", src, begin, count, views.body), views))
-        own = write.cut(f"{tap}/filter", filters, 0, tap, 1)
-        kernels.append(write.reshape(f"{tap}/filter", own, kernel[1:]))
+        slices.append(_slices(_shift(write, f"{tap}", src, begin, count, views.body), views))
+        kernel_slice = write.cut(f"{tap}/filter", filters, 0, tap, 1)
+        kernels.append(write.reshape(f"{tap}/filter", kernel_slice, kernel[1:]))
     return write.add(
         "",
         "Conv2DBackpropInput",
         dst[2:4],
-        _joined(write, "filter", kernels),
-        _joined(write, "source", slices),
+        _join_channels(write, "filter", kernels),
+        _join_channels(write, "source", slices),
         padding=node.attr["padding"],
         strides=[1, *node.attr["strides"].list.i[2:4], 1],
         shape=(_volume(src, views.body)[0] * count, *dst[2:]),
     )
 
 
-def _joined(write: Writer, what: str, parts: list[Ref]) -> Ref:
+def _join_channels(write: Writer, what: str, parts: list[Ref]) -> Ref:
     """Channels of images side by side."""
     return parts[0] if len(parts) == 1 else write.add(what, "ConcatV2", parts, 3)
 
 
-def _shifted(write: Writer, what: str, src: Ref, begin: int, count: int, body: Body) -> Ref:
+def _shift(write: Writer, what: str, src: Ref, begin: int, count: int, body: Body) -> Ref:
     """`count` slices of each volume from `begin` on, zeros before the first and after the last."""
     batch, depth, *rest = _volume(src, body)
     before, after = max(-begin, 0), max(begin + count - depth, 0)

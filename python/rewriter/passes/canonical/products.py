@@ -30,7 +30,7 @@ def _flatten(node: Node, body: Body) -> str | None:
     is_first = body.constants.is_constant(src) and not body.constants.is_constant(weights)
     if is_first:
         src, weights = weights, src
-    contracted, order, turned = _contracted(node, is_first, body)
+    contracted, order, turned = _count_contracted(node, is_first, body)
     if node.attr["T"].type != types_pb2.DT_FLOAT:
         return f"dtype {dtype_name(node.attr['T'].type)}, only float32 is implemented"
     if not body.constants.is_constant(weights):
@@ -98,7 +98,7 @@ def _open_shape(write: Writer, src: Ref, contracted: int, tail) -> Ref:
     return write.add("shape", "ConcatV2", [kept, write.constant("tail", tail)], 0)
 
 
-def _contracted(node: Node, is_first: bool, body: Body):
+def _count_contracted(node: Node, is_first: bool, body: Body):
     """How many axes, the last of the rows, are contracted, 0 for others, and two orders of axes.
 
     The weights have the contracted ones first in the first order, the result has its axes as it
@@ -110,13 +110,13 @@ def _contracted(node: Node, is_first: bool, body: Body):
     if node.op == "Einsum":
         operands, _, result = node.attr["equation"].s.decode().replace(" ", "").partition("->")
         labels = operands.split(",")[:: -1 if is_first else 1]
-        return (0, None, None) if "." in operands else _contracted_by(*labels, result)
+        return (0, None, None) if "." in operands else _count_by_labels(*labels, result)
     turned = node.attr["adj_x"].b or node.attr["adj_y"].b or is_first
     ranks = [body.shapes.rank(ref) for ref in node.inputs]
     return int(not turned and None not in ranks and ranks[0] > 2 and ranks[1] == 2), None, None
 
 
-def _contracted_by(a: str, b: str, result: str):
+def _count_by_labels(a: str, b: str, result: str):
     count = len({*a} & {*b})
     rows, within = a[: len(a) - count], a[len(a) - count :]
     rest = "".join(label for label in result if label not in rows)
@@ -126,4 +126,4 @@ def _contracted_by(a: str, b: str, result: str):
         return 0, None, None
     order = [b.index(label) for label in within + rest]
     turned = [(rows + rest).index(label) for label in result]
-    return count, *(None if one == sorted(one) else one for one in (order, turned))
+    return count, *(None if axes == sorted(axes) else axes for axes in (order, turned))

@@ -28,29 +28,31 @@ def replace_loops(body: Body, context: Context) -> None:
     for node in body.view:
         if node.op not in recurrent.ROOTS:
             continue
-        found = context.reason_to_leave(body, node) or recurrent.find(node, body, context)
-        if found is None:
+        result = context.reason_to_leave(body, node) or recurrent.find(node, body, context)
+        if result is None:
             continue
-        reason = found if isinstance(found, str) else _Loop(body, node, found, algorithm).replace()
+        reason = (
+            result if isinstance(result, str) else _Loop(body, node, result, algorithm).replace()
+        )
         if reason:
             context.report.decline(node.name, reason)
             continue
         context.report.converted.append(
-            Converted(node.name, "BlockdnnRnn", None, algorithm, found.details())
+            Converted(node.name, "BlockdnnRnn", None, algorithm, result.details())
         )
 
 
 class _Loop:
     """A While and the recurrence that its body is."""
 
-    def __init__(self, body: Body, node: Node, found: Recurrence, algorithm: str):
-        self.body, self.view, self.node, self.found = body, body.view, node, found
+    def __init__(self, body: Body, node: Node, recurrence: Recurrence, algorithm: str):
+        self.body, self.view, self.node, self.recurrence = body, body.view, node, recurrence
         self.algorithm, self.write = algorithm, body.writer(node.name)
 
     def replace(self) -> str | None:
         """Edits the graph; or returns why it must not, and leaves it as it was."""
-        r, roles, read = self.found, self.found.roles, self.node.inputs
-        source, mask = (self._listed(roles.get(name)) for name in ("source", "mask"))
+        r, roles, read = self.recurrence, self.recurrence.roles, self.node.inputs
+        source, mask = (self._list_source(roles.get(name)) for name in ("source", "mask"))
         if source is None:
             return "its inputs do not come from one tensor"
         if not is_float32(self.view, source):
@@ -85,7 +87,7 @@ class _Loop:
     def _strip(self, ref: Ref) -> Ref:
         return self.view.origin(ref, ("Identity",))
 
-    def _listed(self, position: int | None) -> Ref | None:
+    def _list_source(self, position: int | None) -> Ref | None:
         """The tensor whose rows a list has."""
         if position is None:
             return None
@@ -109,16 +111,16 @@ class _Loop:
             number = self.body.shapes.value(ref)
             return number is not None and number.size == 1 and number.item() == steps
 
-        scope, lengths = Step(self.body), self.found.roles.get("row_lengths")
+        scope, lengths = Step(self.body), self.recurrence.roles.get("row_lengths")
         lengths = None if lengths is None else scope.seen(self.node.inputs[lengths])
         return any(
             equals(refs["steps"])
             and equals(refs.get("most", refs["steps"]))
             and refs.get("lengths", lengths) == lengths
-            for refs in (found.refs for found in scope.ways(_LIMIT, limit))
+            for refs in (match.refs for match in scope.ways(_LIMIT, limit))
         )
 
-    def _unreversed(self, ref: Ref) -> Ref:
+    def _unreverse(self, ref: Ref) -> Ref:
         """What `ref` is, from the last step to the first; or itself."""
         ref = self._strip(ref)
         node = self.view.producer(ref)
@@ -155,25 +157,25 @@ class _Loop:
 
     def _bias(self) -> Ref:
         """The bias as one tensor, of two rows where the loop has each by itself."""
-        if len(self.found.bias) == 1:
-            return self._value(self.found.bias[0], "bias")
-        rows = [self._strip(self.node.inputs[i]) for i in self.found.bias]
+        if len(self.recurrence.bias) == 1:
+            return self._value(self.recurrence.bias[0], "bias")
+        rows = [self._strip(self.node.inputs[i]) for i in self.recurrence.bias]
         producers = [self.view.producer(row) for row in rows]
         (unpack, other), ports = producers, [row.port for row in rows]
         if unpack is other and unpack.op == "Unpack" and ports == [0, 1]:
             if unpack.attr["axis"].i == 0 and unpack.attr["num"].i == 2:
                 return unpack.inputs[0]
-        values = [self._value(i, f"bias_{k}") for k, i in enumerate(self.found.bias)]
+        values = [self._value(i, f"bias_{k}") for k, i in enumerate(self.recurrence.bias)]
         return self.write.add("bias", "Pack", values)
 
     def _write(self, source: Ref, mask: Ref | None, stacks: list[Node]) -> None:
-        r, node, roles = self.found, self.node, self.found.roles
+        r, node, roles = self.recurrence, self.node, self.recurrence.roles
         sequences = r.attributes["return_sequences"]
-        backwards = self._unreversed(source) != self._strip(source)
+        backwards = self._unreverse(source) != self._strip(source)
         if mask is not None:
-            backwards = backwards and self._unreversed(mask) != self._strip(mask)
+            backwards = backwards and self._unreverse(mask) != self._strip(mask)
         if backwards:
-            source, mask = self._unreversed(source), mask and self._unreversed(mask)
+            source, mask = self._unreverse(source), mask and self._unreverse(mask)
         # Where transposes stand around the loop, the op reads and writes without them.
         plain, plain_mask = self._swaps(source), mask and self._swaps(mask)
         swaps = [n for s in stacks for n, _ in self.view.consumers(s.ref)]

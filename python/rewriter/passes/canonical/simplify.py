@@ -69,8 +69,8 @@ def _add_behind(node: Node, body: Body) -> None:
     whole, sizes = shapes.shape(split.ref), [shapes.shape(ref) for ref in added]
     if whole is None or not shapes.equal(split.inputs[0], node.ref):
         return
-    if any(len(one or ()) != len(whole) for one in sizes) or not all(
-        any(one[axis] == whole[axis] for one in sizes) for axis in range(len(whole))
+    if any(len(shape or ()) != len(whole) for shape in sizes) or not all(
+        any(shape[axis] == whole[axis] for shape in sizes) for axis in range(len(whole))
     ):
         return
     flat = shapes.shape(node.ref)
@@ -105,10 +105,10 @@ def _merge(node: Node, body: Body) -> None:
     """Writes the four phases of pictures, side by side in channels, as a transpose."""
     *refs, axis = node.inputs
     parts = [body.view.producer(ref) for ref in refs]
-    if len(parts) != 4 or any(one.op != "StridedSlice" for one in parts):
+    if len(parts) != 4 or any(part.op != "StridedSlice" for part in parts):
         return
-    order = _PHASES.get(tuple(_phase(one, body) for one in parts))
-    sources, shape = {one.inputs[0] for one in parts}, body.shapes.shape(parts[0].inputs[0])
+    order = _PHASES.get(tuple(_phase(part, body) for part in parts))
+    sources, shape = {part.inputs[0] for part in parts}, body.shapes.shape(parts[0].inputs[0])
     is_last = body.constants.scalar(axis) in (-1, 3)
     if order is None or len(sources) > 1 or not is_last:
         return
@@ -120,7 +120,7 @@ def _merge(node: Node, body: Body) -> None:
 
 def _phase(part: Node, body: Body) -> tuple[int, int] | None:
     """(i, j) where the node is x[:, i::2, j::2] of a picture of even sizes."""
-    shape, own = (body.shapes.shape(ref) for ref in (part.inputs[0], part.ref))
+    shape, phase = (body.shapes.shape(ref) for ref in (part.inputs[0], part.ref))
     begins, steps = (body.constants.value(part.inputs[i]) for i in (1, 3))
     if begins is None or steps is None or len(shape or ()) != 4:
         return None
@@ -132,7 +132,7 @@ def _phase(part: Node, body: Body) -> tuple[int, int] | None:
     n, *plane, c = shape
     if any(not isinstance(size, int) or size % 2 for size in (*plane, 2 * c)):
         return None
-    if own != (n, *(size // 2 for size in plane), c):
+    if phase != (n, *(size // 2 for size in plane), c):
         return None
     masked = part.attr["begin_mask"].i
     i, j = (0 if masked >> axis & 1 else int(begins[axis]) for axis in (1, 2))
@@ -142,10 +142,10 @@ def _phase(part: Node, body: Body) -> tuple[int, int] | None:
 def _spread(node: Node, body: Body) -> None:
     """Gives each channel the number that its sample has for all: blocked tensors know those."""
     pictures = [body.shapes.shape(ref) for ref in node.inputs]
-    if not is_float32(body.view, node.ref) or any(len(one or ()) != 4 for one in pictures):
+    if not is_float32(body.view, node.ref) or any(len(picture or ()) != 4 for picture in pictures):
         return
-    for index, (own, other) in enumerate(zip(pictures, reversed(pictures), strict=True)):
-        is_vector = own == (other[0], 1, 1, 1) and other[1:3] != (1, 1)
+    for index, (shape, other) in enumerate(zip(pictures, reversed(pictures), strict=True)):
+        is_vector = shape == (other[0], 1, 1, 1) and other[1:3] != (1, 1)
         if is_vector and isinstance(other[3], int) and other[3] > 1:
             inputs, ones = list(node.inputs), np.ones((1, 1, 1, other[3]))
             inputs[index] = body.writer(node.name).add("spread", "Mul", inputs[index], ones)

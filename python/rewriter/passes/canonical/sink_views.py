@@ -52,10 +52,10 @@ def _is_kind(node: Node, body: Body) -> bool:
         return len(before or ()) == 4 and dims == [1] and not body.constants.is_constant(node.ref)
     if node.op != "Reshape" or body.shapes.channels(node.inputs[0]) is None or after is None:
         return False
-    made = body.view.producer(node.inputs[0])
-    if made.op in ("Add", "AddV2", "BiasAdd"):
-        made = body.view.producer(made.inputs[0])
-    if made.op in ("Conv2D", "DepthwiseConv2dNative"):
+    producer = body.view.producer(node.inputs[0])
+    if producer.op in ("Add", "AddV2", "BiasAdd"):
+        producer = body.view.producer(producer.inputs[0])
+    if producer.op in ("Conv2D", "DepthwiseConv2dNative"):
         return True
     is_split = len(after) == 5 and after[:3] == before[:3] and before[1:3] != (1, 1)
     return is_split and all(isinstance(size, int) for size in after[3:])

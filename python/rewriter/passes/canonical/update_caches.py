@@ -42,10 +42,10 @@ def update_caches(body: Body, context: Context) -> None:
         known = node.op == _UPDATE and node.name in body.view and node.attr["T"].type in _TYPES
         known = known and not body.constants.is_constant(node.ref)  # is computed once
         if known and not context.reason_to_leave(body, node):
-            body.view.replace(_updated(node.name, node, node.inputs[0], (), node.controls))
+            body.view.replace(_update(node.name, node, node.inputs[0], (), node.controls))
 
 
-def _updated(name: str, update: Node, into: Ref, at: tuple[int, ...], controls=()) -> Node:
+def _update(name: str, update: Node, into: Ref, at: tuple[int, ...], controls=()) -> Node:
     """The update of `into` that takes the place of the node `update`."""
     inputs = [*update.inputs[1:], into]
     types = {"T": update.attr["T"], "Tstart": update.attr["Tindices"]}
@@ -70,10 +70,10 @@ def _join(stack: Node, body: Body) -> None:
         return
     last, places = cache, []
     for i, row in enumerate(rows):
-        made = view.add(_updated(f"{stack.name}/update_{i}", row.node, last, row.at))
-        body.shapes.put(made.ref, body.shapes.shape(cache))
-        last = made.ref
-        places.append(made.ref)
+        update = view.add(_update(f"{stack.name}/update_{i}", row.node, last, row.at))
+        body.shapes.put(update.ref, body.shapes.shape(cache))
+        last = update.ref
+        places.append(update.ref)
     _read_there(rows, places, body)
     body.writer(stack.name).put("Identity", last)
 
@@ -83,7 +83,7 @@ def _rows(stack: Node, at: tuple[int, ...], body: Body) -> list[_Row] | None:
     axis, rank = stack.attr["axis"].i, body.shapes.rank(stack.ref)
     if rank is None or axis % rank != 1:
         return None
-    found = []
+    rows = []
     for i, ref in enumerate(stack.inputs):
         node = body.view.producer(ref)
         if ref.port or node.payload is not None or body.view.has_control_edges(node.name):
@@ -92,12 +92,12 @@ def _rows(stack: Node, at: tuple[int, ...], body: Body) -> list[_Row] | None:
             inner = _rows(node, (*at, i), body)
             if inner is None:
                 return None
-            found += inner
+            rows += inner
         elif node.op == _UPDATE and _part(node.inputs[0], body)[1] == (*at, i):
-            found.append(_Row(node, (*at, i)))
+            rows.append(_Row(node, (*at, i)))
         else:
             return None
-    return found
+    return rows
 
 
 def _part(ref: Ref, body: Body) -> tuple[Ref, tuple[int, ...]]:
@@ -129,9 +129,9 @@ def _index(node: Node, body: Body) -> int | None:
 
 def _follow(rows: list[_Row], body: Body) -> bool:
     """Whether no update needs what a later one of them makes: they are made in this order."""
-    made = {row.node.name: i for i, row in enumerate(rows)}
-    before = body.view.latest_before(made)
-    return all(before[name] <= own for name, own in made.items())
+    place = {row.node.name: i for i, row in enumerate(rows)}
+    before = body.view.latest_before(place)
+    return all(before[name] <= at for name, at in place.items())
 
 
 def _read_there(rows: list[_Row], places: list[Ref], body: Body) -> None:
@@ -151,13 +151,13 @@ def _read_there(rows: list[_Row], places: list[Ref], body: Body) -> None:
 
 def _attend(reader: Node, read, order, view) -> None:
     """Makes an attention read its keys and values in the cache."""
-    roles, payload, found = reader.by_role, reader.payload, {}
+    roles, payload, sources = reader.by_role, reader.payload, {}
     for role in "kv":
         if roles[role] in read:
-            found[role], at = read[roles[role]]
+            sources[role], at = read[roles[role]]
             payload = replace(payload, **{f"{role}_at": at})
-    both = max(found.values(), key=order.__getitem__)
-    inputs = roles | dict.fromkeys(found, both)
+    both = max(sources.values(), key=order.__getitem__)
+    inputs = roles | dict.fromkeys(sources, both)
     reader.payload = payload
     view.set_inputs(reader, inputs)
 

@@ -48,7 +48,7 @@ class View(NamedTuple):
     def axis(self, number: int) -> int | None:
         """Which axis of x its axis of that number is."""
         axis = self.axes[number]
-        alike = (axis == own or leaves(axis) == leaves(own) != [] for own in self.source)
+        alike = (axis == other or leaves(axis) == leaves(other) != [] for other in self.source)
         return next((at for at, same in enumerate(alike) if same), None)
 
 
@@ -149,36 +149,36 @@ class Views:
 
     def _beside(self, node: Node, view: View, refs: list[Ref]) -> list[Ref] | None:
         """Operands that lie beside the view, as they lie beside x; None where one cannot."""
-        found, write = [], self.body.writer(node.name)
+        operands, write = [], self.body.writer(node.name)
         is_constant = self.body.constants.is_constant
         for ref in refs:
             if other := self.view(ref):
-                found.append((other.x, None, [] if self._are_alike(view, other) else None))
+                operands.append((other.x, None, [] if self._are_alike(view, other) else None))
             elif is_constant(ref) or self._takes(ref, self.body):
                 shape = self.body.shapes.shape(ref)
-                found.append((ref, *self._laid(view, shape, is_constant(ref))))
+                operands.append((ref, *self._lay_beside(view, shape, is_constant(ref))))
             else:
                 return None
-        if any(views is None for _, _, views in found):
+        if any(views is None for _, _, views in operands):
             return None
-        for n, (ref, ones, views) in enumerate(found):
+        for n, (ref, ones, views) in enumerate(operands):
             if ones is not None:
                 ref = write.add(f"x/{n}/repeated", "Mul", ref, ones)
-            found[n] = write_views(views, f"x/{n}", ref, write)
-        return found
+            operands[n] = write_views(views, f"x/{n}", ref, write)
+        return operands
 
     def _are_alike(self, view: View, other: View) -> bool:
         """Whether another view is made alike, of an x that is broadcast to that of the first."""
         axes = view_axes(other.node, view.source, self.body)
-        shapes = [self.body.shapes.shape(one.node.ref) for one in (view, other)]
-        for number, (axis, own) in enumerate(zip(axes or (), view.axes, strict=bool(axes))):
+        shapes = [self.body.shapes.shape(each.node.ref) for each in (view, other)]
+        for number, (axis, wanted) in enumerate(zip(axes or (), view.axes, strict=bool(axes))):
             if view.axis(number) is None and shapes[0][number] != shapes[1][number]:
                 return False
-            if leaves(axis) != leaves(own) and (leaves(axis) or view.axis(number) is None):
+            if leaves(axis) != leaves(wanted) and (leaves(axis) or view.axis(number) is None):
                 return False
         return axes is not None
 
-    def _laid(self, view: View, shape: tuple | None, is_constant: bool) -> tuple:
+    def _lay_beside(self, view: View, shape: tuple | None, is_constant: bool) -> tuple:
         """What an operand of that shape is multiplied by, if anything, and its views, beside x.
 
         What has a part of what counts along an axis of x is repeated along the other parts, by
@@ -201,8 +201,8 @@ class Views:
                 return None, None
             sizes = [size if n == 1 else n for n, (_, size) in zip(ones, pairs, strict=True)]
             missing, pairs, ones = 0, list(zip(axes, sizes, strict=True)), np.ones(ones)
-        own = [[] if size == 1 else axis for axis, size in pairs[missing:]]
-        return ones, views_beside(own, [size for _, size in pairs[missing:]], whole)
+        counted_along = [[] if size == 1 else axis for axis, size in pairs[missing:]]
+        return ones, views_beside(counted_along, [size for _, size in pairs[missing:]], whole)
 
     def _reduce(self, node: Node, view: View) -> None:
         """What a reduction leaves of x has to have the order that it has in the view."""
@@ -211,13 +211,13 @@ class Views:
             return
         gone, keeps = {number % len(view.axes) for number in numbers}, node.attr["keep_dims"].b
         inside = {leaf for number in gone for leaf in leaves(view.axes[number])}
-        over = [at for at, own in enumerate(map(leaves, view.source)) if own and {*own} <= inside]
+        over = [at for at, run in enumerate(map(leaves, view.source)) if run and {*run} <= inside]
         kept = [view.axis(number) for number in range(len(view.axes)) if number not in gone]
         if view.node.op == "Reshape":  # over rows and columns, as ops of ours do, and then the rest
             over = [at for at in over if at < len(view.source) - 1]
             inside = {leaf for at in over for leaf in leaves(view.source[at])}
             shape = zip(map(leaves, view.axes), body.shapes.shape(view.node.ref), strict=True)
-            left = [1 if own and {*own} <= inside else size for own, size in shape]
+            left = [1 if run and {*run} <= inside else size for run, size in shape]
             inputs = over and [
                 write.reshape("x", write.add("x", node.op, view.x, over, keep_dims=True), left),
                 node.inputs[1],

@@ -56,7 +56,7 @@ def widen(body: Body, context: Context) -> dict:
         return {}
     types = {node.name: [kind for _, kind in outputs(node)] for node in nodes}
     for node in nodes:
-        view.replace(_widened(node))
+        view.replace(_widen_node(node))
     casts: dict[Ref, Ref] = {}
     for node in view.topological():  # casts that are added here are not among them
         inputs = [_read(view, node, ref, types, casts) for ref in node.inputs]
@@ -94,10 +94,10 @@ def _type_attributes(op: str) -> tuple[str, ...]:
     return tuple(name for name, kind in kinds if kind in ("type", "list(type)"))
 
 
-def _widened(node: Node) -> Node:
+def _widen_node(node: Node) -> Node:
     """The node of float32 where it was of bfloat16."""
-    made = Node.from_proto(node.to_proto())
-    for value in made.proto.attr.values():
+    wide = Node.from_proto(node.to_proto())
+    for value in wide.proto.attr.values():
         if value.type == _BF16:
             value.type = FLOAT32
         for place, kind in enumerate(value.list.type):
@@ -106,7 +106,7 @@ def _widened(node: Node) -> Node:
     if node.op == "Const":
         values = _floats(node)
         return make_node(node.name, "Const", (), node.controls, dtype=FLOAT32, value=values)
-    return made
+    return wide
 
 
 def _floats(node: Node) -> np.ndarray:

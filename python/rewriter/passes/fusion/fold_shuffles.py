@@ -88,7 +88,7 @@ class _Group:
 
     def readers(self) -> list[tuple[Node, int]]:
         """All (node, input) that read a tensor of the group and are no routes themselves."""
-        readers = [one for ref in self.arrays for one in self.body.view.consumers(ref)]
+        readers = [reader for ref in self.arrays for reader in self.body.view.consumers(ref)]
         return [(node, index) for node, index in readers if node.name not in self.routes]
 
     def only_result(self) -> Ref | None:
@@ -242,14 +242,14 @@ def _join(node: Node, body: Body, group_of: dict[str, _Group]) -> None:
     groups = [group_of.get(ref.node) for ref in refs]
     if not groups or not all(g and ref in g.arrays for g, ref in zip(groups, refs, strict=True)):
         return
-    made = route(node, body, [g.arrays[r] for g, r in zip(groups, refs, strict=True)])
-    if made is None:
+    arrays = route(node, body, [g.arrays[r] for g, r in zip(groups, refs, strict=True)])
+    if arrays is None:
         return
     group = groups[0]
-    for other in {id(one): one for one in groups if one is not group}.values():
+    for other in {id(g): g for g in groups if g is not group}.values():
         group.absorb(other)
     group.routes[node.name] = node.op
-    group.arrays |= {Ref(node.name, port): array for port, array in enumerate(made)}
+    group.arrays |= {Ref(node.name, port): array for port, array in enumerate(arrays)}
     for member in (*group.first, *group.routes):
         group_of[member] = group
 
@@ -298,7 +298,7 @@ def _in_blocks(kinds: dict[int, Hashable]) -> list[int]:
     return [k for block in blocks + shared for k in (*block, *[_NOBODY] * (BLOCK - len(block)))]
 
 
-def _taken(values: np.ndarray, order: Sequence[int], fill: float, axis: int = -1) -> np.ndarray:
+def _take(values: np.ndarray, order: Sequence[int], fill: float, axis: int = -1) -> np.ndarray:
     """The values along an axis in that order, `fill` where it says _NOBODY."""
     index = np.asarray(order)
     result = np.take(values, np.maximum(index, 0), axis)
@@ -312,13 +312,13 @@ def _with_outputs(conv: Conv, order: Sequence[int]) -> Conv:
     def moved(step: Step) -> Step:
         if not isinstance(step.operand, np.ndarray) or step.operand.size == 1:
             return step
-        return replace(step, operand=_taken(step.operand.reshape(-1), order, 1.0))
+        return replace(step, operand=_take(step.operand.reshape(-1), order, 1.0))
 
     return replace(
         conv,
-        weights=_taken(conv.weights, order, 0.0),
-        scale=None if conv.scale is None else _taken(conv.scale, order, 1.0),
-        shift=None if conv.shift is None else _taken(conv.shift, order, 0.0),
+        weights=_take(conv.weights, order, 0.0),
+        scale=None if conv.scale is None else _take(conv.scale, order, 1.0),
+        shift=None if conv.shift is None else _take(conv.shift, order, 0.0),
         steps=tuple(map(moved, conv.steps)),
         channels=len(order),
     )
@@ -326,4 +326,4 @@ def _with_outputs(conv: Conv, order: Sequence[int]) -> Conv:
 
 def _with_inputs(conv: Conv, order: Sequence[int]) -> Conv:
     """The convolution with its input channels in that order."""
-    return replace(conv, weights=_taken(conv.weights, order, 0.0, axis=2), in_channels=len(order))
+    return replace(conv, weights=_take(conv.weights, order, 0.0, axis=2), in_channels=len(order))

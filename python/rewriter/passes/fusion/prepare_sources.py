@@ -53,8 +53,8 @@ def _of_mapped(conv: Conv, scale: np.ndarray | None, shift: np.ndarray | None) -
     if shift is not None:
         taps = np.broadcast_to(np.reshape(shift, [-1, 1]), [conv.in_channels, 1])
         total = (weights * taps).sum((0, 1, 2))
-        own = compose_affine((None, total), (conv.scale, conv.shift))
-        conv = replace(conv, scale=own[0], shift=own[1])
+        affine = compose_affine((None, total), (conv.scale, conv.shift))
+        conv = replace(conv, scale=affine[0], shift=affine[1])
     if scale is not None:
         weights = weights * np.reshape(scale, [-1, 1])
     return replace(conv, weights=weights)

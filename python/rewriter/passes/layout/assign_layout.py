@@ -33,7 +33,7 @@ from ...patterns import PATTERNS
 from ...patterns.pixels import softmax, spread
 from ...patterns.planes import reduce
 from ...report import Report
-from ...rules import Found, look
+from ...rules import Replacement, look
 from ..fusion.fuse_post_ops import extend
 from ..limit_memory import has_transform
 
@@ -55,14 +55,14 @@ class LayoutState:
 
     def __init__(self, body: Body, context: Context):
         self.body, self.followers = body, context.followers
-        spans = [found for _, found in _looked("spans", body, context)]
-        parts = {name for one in spans for name in one.nodes - {one.root}}
-        self.spans = {one.root: one for one in spans if one.root not in parts}
-        self.inside = {name for one in self.spans.values() for name in one.nodes - {one.root}}
+        spans = [replacement for _, replacement in _look_at_all("spans", body, context)]
+        parts = {name for span in spans for name in span.nodes - {span.root}}
+        self.spans = {span.root: span for span in spans if span.root not in parts}
+        self.inside = {name for span in self.spans.values() for name in span.nodes - {span.root}}
         # What each node may become a part of, or else become.
-        looked = _looked("assign_layout", body, context)
-        pairs = [(name, one) for one in self.spans.values() for name in (one.root, *one.nodes)]
-        pairs += [(name, one) for _, one in looked for name in one.nodes - {one.root}]
+        looked = _look_at_all("assign_layout", body, context)
+        pairs = [(name, span) for span in self.spans.values() for name in (span.root, *span.nodes)]
+        pairs += [(name, span) for _, span in looked for name in span.nodes - {span.root}]
         self._may_become = dict(reversed([*pairs, *looked]))
         self._wants: dict[tuple[Ref, bool], bool] = {}
 
@@ -101,7 +101,7 @@ class LayoutState:
     def has_plain_use(self, ref: Ref) -> bool:
         """Whether someone will surely read this tensor plain."""
         readers = self.body.view.consumers(ref)
-        return self.body.view.is_fetched(ref) or any(self._stays_plain(one) for one, _ in readers)
+        return self.body.view.is_fetched(ref) or any(self._stays_plain(user) for user, _ in readers)
 
     def has_only_plain_uses(self, ref: Ref) -> bool:
         """Whether all that read this tensor will surely read it plain."""
@@ -132,28 +132,28 @@ class LayoutState:
             return payload.layout_of(role) == BLOCKED
         if (root := self.followers.root_of(node.name)) is not None:
             return Ref(root)
-        if (found := self._may_become.get(node.name)) is None:
+        if (replacement := self._may_become.get(node.name)) is None:
             return False
-        if node.op in reduce.ROOTS and found.root not in self.spans:
+        if node.op in reduce.ROOTS and replacement.root not in self.spans:
             return True  # It writes little, in either layout.
         is_spread = node.op in spread.ROOTS and spread.picture(node, self.body) != index
-        reads = node.inputs[index] in found.inputs.values() and not is_spread
-        return reads and Ref(found.root)
+        reads = node.inputs[index] in replacement.inputs.values() and not is_spread
+        return reads and Ref(replacement.root)
 
 
-def _looked(name: str, body: Body, context: Context) -> list[tuple[str, Found]]:
+def _look_at_all(name: str, body: Body, context: Context) -> list[tuple[str, Replacement]]:
     """(node, what it may become) by the patterns of that name, the first of a node first."""
     looked = [
-        (node.name, look(one, node, body, context))
+        (node.name, look(pattern, node, body, context))
         for node in body.view
-        for one in _patterns(name, node.op)
+        for pattern in _patterns(name, node.op)
     ]
-    return [(node, found) for node, found in looked if isinstance(found, Found)]
+    return [(node, result) for node, result in looked if isinstance(result, Replacement)]
 
 
 @functools.cache
 def _patterns(name: str, op: str) -> list:
-    return [one for one in PATTERNS[name] if op in one.ROOTS]
+    return [pattern for pattern in PATTERNS[name] if op in pattern.ROOTS]
 
 
 def assign_layout(body: Body, context: Context) -> None:
@@ -182,8 +182,8 @@ def _settle(node: Node, state: LayoutState) -> None:
     conv, body = node.payload, state.body
     reads = conv.may_read_plain and not state.is_blocked(node.src)
     depthwise = (
-        isinstance(one.payload, Conv) and one.payload.depthwise
-        for one, _ in body.view.consumers(node.ref)
+        isinstance(reader.payload, Conv) and reader.payload.depthwise
+        for reader, _ in body.view.consumers(node.ref)
     )
     sizes = body.shapes.shape(node.src)[1:]
     reads = reads and reads_plain(conv, sizes, state.shares(node), any(depthwise))
@@ -214,23 +214,23 @@ def _convert(node: Node, state: LayoutState, context: Context) -> str | None:
         return None
     followers = state.followers
     idioms = followers.at_root(node.name)
-    if idioms and (made := _elementwise(idioms, node, state)) is not None:
-        if isinstance(made, Node):
-            extend(followers.consume(idioms[0], made), followers)
-        return made if isinstance(made, str) else None
+    if idioms and (planned := _elementwise(idioms, node, state)) is not None:
+        if isinstance(planned, Node):
+            extend(followers.consume(idioms[0], planned), followers)
+        return planned if isinstance(planned, str) else None
     patterns = _patterns("assign_layout", node.op)
-    found = [state.spans[node.name]] if node.name in state.spans else []
-    found = found or [look(one, node, state.body, context) for one in patterns]
-    for one in found:
-        sources = one.inputs.values() if isinstance(one, Found) else node.inputs
-        if one is None or not any(state.is_blocked(ref) for ref in sources):
+    results = [state.spans[node.name]] if node.name in state.spans else []
+    results = results or [look(pattern, node, state.body, context) for pattern in patterns]
+    for result in results:
+        sources = result.inputs.values() if isinstance(result, Replacement) else node.inputs
+        if result is None or not any(state.is_blocked(ref) for ref in sources):
             continue
-        one = one if isinstance(one, str) else _when(one, state)
-        if isinstance(one, str):
-            return one
-        made = one.put(state.body)
-        if made.payload.takes_steps:
-            extend(made, followers)
+        result = result if isinstance(result, str) else _when(result, state)
+        if isinstance(result, str):
+            return result
+        planned = result.put(state.body)
+        if planned.payload.takes_steps:
+            extend(planned, followers)
         return None
     if node.op not in _ALWAYS_REPORTED:
         return None
@@ -238,24 +238,26 @@ def _convert(node: Node, state: LayoutState, context: Context) -> str | None:
     return foreign or "nothing it reads is blocked: no gain"
 
 
-def _when(found: Found, state: LayoutState) -> Found | str:
+def _when(replacement: Replacement, state: LayoutState) -> Replacement | str:
     """What is found, in the layout that its readers want; or one line that says why not."""
-    payload, result = found.payload, Ref(found.root)
+    payload, result = replacement.payload, Ref(replacement.root)
     wanted, kind = state.wants_blocked(result), type(payload)
     if kind is GlobalPool and payload.dst_layout == BLOCKED and not wanted:
-        return replace(found, payload=replace(payload, dst_layout=NHWC))
+        return replace(replacement, payload=replace(payload, dst_layout=NHWC))
     if kind is SqueezeExcite and payload.dst_layout == NHWC:
         if wanted or not state.has_plain_use(result):
-            return replace(found, payload=replace(payload, dst_layout=BLOCKED))
+            return replace(replacement, payload=replace(payload, dst_layout=BLOCKED))
     if kind is Concat and payload.is_slice:
         reads = state.wants_blocked(result, few=True)
-        return found if reads else "nothing after it reads blocks"
+        return replacement if reads else "nothing after it reads blocks"
     if kind is Concat:
-        joins = wanted or all(map(state.is_blocked, found.inputs.values()))
-        return found if joins else f"part of what it reads is plain, and {_UNWANTED}"
-    if kind in (Conv, Reshape) and (found.root in state.spans or payload.dst_layout != BLOCKED):
-        return found
-    return _UNWANTED if kind in _IF_WANTED and not wanted else found
+        joins = wanted or all(map(state.is_blocked, replacement.inputs.values()))
+        return replacement if joins else f"part of what it reads is plain, and {_UNWANTED}"
+    if kind in (Conv, Reshape) and (
+        replacement.root in state.spans or payload.dst_layout != BLOCKED
+    ):
+        return replacement
+    return _UNWANTED if kind in _IF_WANTED and not wanted else replacement
 
 
 def _elementwise(idioms: list, node: Node, state: LayoutState) -> Node | str | None:
@@ -269,7 +271,7 @@ def _elementwise(idioms: list, node: Node, state: LayoutState) -> Node | str | N
         for idiom in idioms:
             channels = shapes.features(idiom.src)
             if len(idiom.nodes) >= MANY_OPS and not idiom.operands and channels is not None:
-                return _planned(node, idiom, channels, NHWC)
+                return _plan_node(node, idiom, channels, NHWC)
         return None
 
     def blocked(idiom) -> int:
@@ -282,10 +284,10 @@ def _elementwise(idioms: list, node: Node, state: LayoutState) -> Node | str | N
     needed_plain = len(idiom.inputs) > blocked(idiom) or state.has_plain_use(idiom.src)
     if needed_plain and not state.wants_blocked(node.ref):
         return f"{_UNWANTED}, and its input is needed plain anyway"
-    return _planned(node, idiom, channels, BLOCKED)
+    return _plan_node(node, idiom, channels, BLOCKED)
 
 
-def _planned(node: Node, idiom, channels: int, layout: str) -> Node:
+def _plan_node(node: Node, idiom, channels: int, layout: str) -> Node:
     payload = Eltwise(origin=node.name, channels=channels, steps=idiom.steps, layout=layout)
     return Node(node.name, payload.op, idiom.inputs, node.controls, payload=payload)
 

@@ -88,7 +88,7 @@ def _islands(body: Body) -> list[_Island]:
     for node in view.topological():
         if isinstance(node.payload, Convolution):
             islands[root(node.name)].convolutions.append(node)
-    for ref, (own, wanted) in reordered:
-        if own != wanted and not is_one_in_memory(body, ref) and root(ref) in islands:
+    for ref, (current, wanted) in reordered:
+        if current != wanted and not is_one_in_memory(body, ref) and root(ref) in islands:
             islands[root(ref)].moved += body.shapes.elements(ref)
     return list(islands.values())

@@ -47,7 +47,7 @@ class _Piece:
     copied: bool
 
     def is_within(self, part: _Part) -> bool:
-        return any(part.first <= own.first < part.end for own in self.parts)
+        return any(part.first <= inner.first < part.end for inner in self.parts)
 
 
 def join_in_place(body: Body, context: Context) -> None:
@@ -102,12 +102,12 @@ class _Chain:
         written = [piece.parts[0] for piece in self.pieces if not piece.copied]
         self.in_place = [*written, *self._nested]
         self._complete = {part.ref: self._completed_by(part) for part in self.in_place}
-        own = {part.ref.node: self._complete[part.ref] for part in self.in_place}
-        own[root.name] = len(self.pieces) - 1
+        last_of = {part.ref.node: self._complete[part.ref] for part in self.in_place}
+        last_of[root.name] = len(self.pieces) - 1
         # Of each node the last op that must run before it, or that it is: before what this exceeds
         # it cannot run.
-        before = view.latest_before(own)
-        self._latest = {name: max(last, own.get(name, -1)) for name, last in before.items()}
+        before = view.latest_before(last_of)
+        self._latest = {name: max(last, last_of.get(name, -1)) for name, last in before.items()}
 
     def can_join(self, view: GraphView, part: _Part) -> bool:
         """Whether this tensor may become a part of the result."""
@@ -115,8 +115,8 @@ class _Chain:
         if not starts or not (ends or part.end == self._root.payload.channels):
             return False
         producer, readers = view.producer(part.ref), view.consumers(part.ref)
-        own = [node for node, _ in readers if node.name in self._inner]
-        if len(own) != 1 or view.is_fetched(part.ref) or not _can_write(view, producer):
+        inside = [node for node, _ in readers if node.name in self._inner]
+        if len(inside) != 1 or view.is_fetched(part.ref) or not _can_write(view, producer):
             return False
         if not _same_numbers(producer.payload, self._root.payload):
             return False
@@ -173,7 +173,7 @@ class _Chain:
         for part, names in readers.items():
             after = self._complete[part.ref] + 1
             if names and after < len(self.pieces):
-                ancestors = view.ancestors(own.ref.node for own in self.pieces[after].parts)
+                ancestors = view.ancestors(each.ref.node for each in self.pieces[after].parts)
                 waits[after] += [name for name in names if name not in ancestors]
         return waits
 

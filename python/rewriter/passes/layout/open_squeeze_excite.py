@@ -26,13 +26,13 @@ def open_squeeze_excite(body: Body, lowered: set[str]) -> None:
 def _open(node: Node, body: Body) -> None:
     payload, view, src, write = node.payload, body.view, node.src, body.writer(node.name)
     shape, common = body.shapes.shape(src), dict(origin=payload.origin, channels=payload.channels)
-    one = shape and (shape[0], 1, 1, payload.channels)
+    pixel_shape = shape and (shape[0], 1, 1, payload.channels)
     pooled = GlobalPool(kind="avg", dst_layout=BLOCKED, **common)
-    mean = write.plan("mean", pooled, {"src": src}, one)
+    mean = write.plan("mean", pooled, {"src": src}, pixel_shape)
     if not payload.scale_src:
         view.set_inputs(node, {"src": mean})
         return
-    scales = write.plan("scales", replace(payload, scale_src=False), {"src": mean}, one)
+    scales = write.plan("scales", replace(payload, scale_src=False), {"src": mean}, pixel_shape)
     product = Eltwise(steps=(binary("mul", "sample_channel", "scales"),), **common)
     inputs = {"src": src, "scales": scales}
     view.replace(Node(node.name, product.op, inputs, node.controls, payload=product))

@@ -19,9 +19,9 @@ def place_reorders(body: Body, context: Context) -> None:
     view, placed = body.view, {}
 
     def changed(ref: Ref, wanted: Format) -> Ref:
-        own, wanted = change(body, ref, wanted)
-        if own != wanted and (ref, wanted) not in placed:
-            placed[ref, wanted] = _add(body, ref, own, wanted)
+        current, wanted = change(body, ref, wanted)
+        if current != wanted and (ref, wanted) not in placed:
+            placed[ref, wanted] = _add(body, ref, current, wanted)
         return placed.get((ref, wanted), ref)
 
     for node in view.topological():
@@ -41,12 +41,12 @@ def formats_read(node: Node) -> list[Format]:
 
 def change(body: Body, ref: Ref, wanted: Format) -> tuple[Format, Format]:
     """The formats in which a tensor is written and has to be read; equal where it stays."""
-    own = written(body, ref)
+    current = written(body, ref)
     if body.view.producer(ref).payload is None and wanted is PLAIN:
-        return own, own
-    own = own._replace(dtype=own.dtype or wanted.dtype)
+        return current, current
+    current = current._replace(dtype=current.dtype or wanted.dtype)
     layout, dtype, quantization = wanted.layout, wanted.dtype, wanted.quantization
-    return own, own._replace(layout=layout, dtype=dtype, quantization=quantization)
+    return current, current._replace(layout=layout, dtype=dtype, quantization=quantization)
 
 
 def is_one_in_memory(body: Body, ref: Ref) -> bool:
@@ -55,18 +55,18 @@ def is_one_in_memory(body: Body, ref: Ref) -> bool:
     return shape is not None and shape[1:3] == (1, 1) and channels % BLOCK == 0
 
 
-def _add(body: Body, ref: Ref, own: Format, wanted: Format) -> Ref:
+def _add(body: Body, ref: Ref, current: Format, wanted: Format) -> Ref:
     """Adds what changes one format into the other."""
-    common = dict(origin=ref.node, channels=own.channels, src_layout=own.layout)
-    common |= dict(dst_layout=wanted.layout, src_dtype=own.dtype, dtype=wanted.dtype)
+    common = dict(origin=ref.node, channels=current.channels, src_layout=current.layout)
+    common |= dict(dst_layout=wanted.layout, src_dtype=current.dtype, dtype=wanted.dtype)
     write, shape = body.writer(ref.node), body.shapes.shape(ref)
-    what = wanted.layout if own.layout != wanted.layout else dtype_name(wanted.dtype)
-    if own.dtype == wanted.dtype and is_one_in_memory(body, ref):
-        blocks = [own.channels // BLOCK, 1, 1, BLOCK]
-        sizes = [-1, *blocks] if wanted.layout == BLOCKED else [-1, 1, 1, own.channels]
+    what = wanted.layout if current.layout != wanted.layout else dtype_name(wanted.dtype)
+    if current.dtype == wanted.dtype and is_one_in_memory(body, ref):
+        blocks = [current.channels // BLOCK, 1, 1, BLOCK]
+        sizes = [-1, *blocks] if wanted.layout == BLOCKED else [-1, 1, 1, current.channels]
         inputs = {"src": ref, "shape": write.constant(f"{what}/shape", sizes)}
         return write.plan(what, Reshape(**common), inputs, shape)
-    bytes_ = (own.quantization or (), wanted.quantization or ())
+    bytes_ = (current.quantization or (), wanted.quantization or ())
     record = Reorder(**common, src_quantization=bytes_[0], dst_quantization=bytes_[1])
     return write.plan(what, record, {"src": ref}, shape)
 

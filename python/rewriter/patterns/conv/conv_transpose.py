@@ -6,7 +6,7 @@ Of stride 1 it is an ordinary convolution by the filter turned around:
 """
 
 from ....ops.records import Conv, ConvTranspose
-from ...rules import Declined, Found, Match, Rule
+from ...rules import Declined, Match, Replacement, Rule
 from ..planes import pad
 from .convolution import WINDOWS
 
@@ -20,7 +20,7 @@ def conv_transpose(tf, x, weights, strides, dilations, padding, explicit_padding
     return tf.Conv2DBackpropInput(sizes, weights, x, **options)
 
 
-def _conv_transpose(match: Match) -> Found:
+def _conv_transpose(match: Match) -> Replacement:
     weights, channels, strides = match["weights"], match.channels(), match["strides"]
     if channels != weights.shape[3]:
         raise Declined(f"a filter {list(weights.shape)} of groups of {channels} input channels")
@@ -38,13 +38,13 @@ def _conv_transpose(match: Match) -> Found:
     inputs, name = {"src": match["x"]}, match.root.name
     if strides != (1, 1):
         conv = ConvTranspose(weights=weights, strides=strides, crops=crops, **common)
-        return Found(conv, inputs, name)
+        return Replacement(conv, inputs, name)
     ends = [weights.shape[axis // 2] - 1 - crop for axis, crop in enumerate(crops)]
     if min(ends) < 0:
         raise Declined("it cuts off more than its filter reaches")
     turned = weights[::-1, ::-1].transpose(0, 1, 3, 2)
     conv = Conv(weights=turned, padding="EXPLICIT", explicit_paddings=tuple(ends), **common)
-    return pad.fold_before(Found(conv, inputs, name), match.body)
+    return pad.fold_before(Replacement(conv, inputs, name), match.body)
 
 
 def _crops(match: Match) -> tuple[int, ...]:

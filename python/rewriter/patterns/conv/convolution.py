@@ -2,7 +2,7 @@
 
 from ....ops.records import Conv
 from ...precision.carried import weight_steps
-from ...rules import Declined, Found, Match, OneOf, Rule, Sizes, Weights, Window
+from ...rules import Declined, Match, OneOf, Replacement, Rule, Sizes, Weights, Window
 from ..planes import pad
 
 _KINDS = ("Conv2D", "DepthwiseConv2dNative")
@@ -46,7 +46,7 @@ def _plan(match: Match, **options) -> Conv:
     )
 
 
-def _convolution(match: Match) -> Found:
+def _convolution(match: Match) -> Replacement:
     conv = _plan(
         match,
         strides=match["strides"],
@@ -54,10 +54,10 @@ def _convolution(match: Match) -> Found:
         padding=match["padding"],
         explicit_paddings=tuple(match["explicit_paddings"][2:6]) or (0, 0, 0, 0),
     )
-    return pad.fold_before(Found(conv, {"src": match["x"]}, match.root.name), match.body)
+    return pad.fold_before(Replacement(conv, {"src": match["x"]}, match.root.name), match.body)
 
 
-def _dilated(match: Match) -> Found:
+def _dilated(match: Match) -> Replacement:
     """With block b, paddings (p0, p1) and crops (c0, c1), a convolution of dilation b with paddings
     p0 - c0, p1 - c1: both give size + p0 + p1 - c0 - c1 - b * (k - 1). The paddings may depend on
     the input's size (TensorFlow rounds up to a multiple of b); only the differences count."""
@@ -67,8 +67,8 @@ def _dilated(match: Match) -> Found:
     if not all(isinstance(size, int) and size >= 0 for size in pads):
         raise Declined
     conv = _plan(match, dilations=block, padding="EXPLICIT", explicit_paddings=pads)
-    found = Found(conv, {"src": match["x"]}, match.root.name, match.nodes)
-    return pad.fold_before(found, match.body)
+    replacement = Replacement(conv, {"src": match["x"]}, match.root.name, match.nodes)
+    return pad.fold_before(replacement, match.body)
 
 
 WINDOWS = {

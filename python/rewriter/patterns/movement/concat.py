@@ -3,12 +3,12 @@
 from ....graph import Body, Node
 from ....ops.records import Concat
 from ...context import Context
-from ...rules import Found
+from ...rules import Replacement
 
 ROOTS = ("ConcatV2",)
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
+def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     """The concatenation of `node`."""
     values, axis = node.inputs[:-1], body.shapes.number(node.inputs[-1])
     if any(body.shapes.rank(ref) != 4 for ref in values):
@@ -20,4 +20,4 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     if None in channels or not channels:
         return "the number of channels is not known, or zero"
     payload = Concat(origin=node.name, channels=sum(channels), parts=channels)
-    return Found(payload, payload.roles(values), node.name)
+    return Replacement(payload, payload.roles(values), node.name)

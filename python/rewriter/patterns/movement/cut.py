@@ -13,7 +13,7 @@ import numpy as np
 from ....graph import MOVES, Body, Node, Ref, move
 from ....ops.records import Concat
 from ...context import Context
-from ...rules import Found
+from ...rules import Replacement
 
 ROOTS = ("Slice", "StridedSlice", "GatherV2", "ReverseV2", "Roll", "Tile")
 NAMED = tuple(f"{name}_mask" for name in ("begin", "ellipsis", "end", "new_axis", "shrink_axis"))
@@ -22,7 +22,7 @@ _FIXED = 3  # dimensions N, H, W, which no route touches
 _MOST = 8  # runs of which a concatenation of parts is made; more are copied faster by others
 
 
-def find(node: Node, body: Body, context: Context) -> Found | None:
+def find(node: Node, body: Body, context: Context) -> Replacement | None:
     """The channels that `node` takes; other slices are none."""
     taken = runs(node, body)
     if not taken:
@@ -34,16 +34,16 @@ def find(node: Node, body: Body, context: Context) -> Found | None:
         parts=parts,
         src_parts=tuple((run.start, whole) for run in taken),
     )
-    return Found(payload, payload.roles([node.inputs[0]] * len(parts)), node.name)
+    return Replacement(payload, payload.roles([node.inputs[0]] * len(parts)), node.name)
 
 
 def runs(node: Node, body: Body) -> list[range]:
     """The channels of its source that a node of ROOTS takes, in their order; none of others."""
     channels = body.shapes.channels(node.inputs[0])
-    made = route(node, body, [np.arange(channels)]) if channels else None
-    if made is None or made[0].ndim != 1 or not made[0].size:
+    arrays = route(node, body, [np.arange(channels)]) if channels else None
+    if arrays is None or arrays[0].ndim != 1 or not arrays[0].size:
         return []
-    (order,) = made
+    (order,) = arrays
     starts = [0, *(1 + np.flatnonzero(np.diff(order) != 1))]
     if len(starts) > _MOST:
         return []
@@ -54,15 +54,17 @@ def runs(node: Node, body: Body) -> list[range]:
 def route(node: Node, body: Body, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
     """Those of the outputs of one of ROUTES; None where more than channels move, or who knows."""
     if node.op == "Reshape":  # to sizes that need not be numbers
-        made = _reshaped(body.shapes.shape(node.inputs[0]), body.shapes.shape(node.ref), arrays[0])
+        outputs = _reshape(
+            body.shapes.shape(node.inputs[0]), body.shapes.shape(node.ref), arrays[0]
+        )
     else:
-        made = move(node, arrays, body.known, hidden=_FIXED)
-    shapes = [body.shapes.shape(Ref(node.name, port)) for port in range(len(made or ()))]
-    pairs = zip(shapes, made or (), strict=True)
-    return made if all(s and s[_FIXED:] == array.shape for s, array in pairs) else None
+        outputs = move(node, arrays, body.known, hidden=_FIXED)
+    shapes = [body.shapes.shape(Ref(node.name, port)) for port in range(len(outputs or ()))]
+    pairs = zip(shapes, outputs or (), strict=True)
+    return outputs if all(s and s[_FIXED:] == array.shape for s, array in pairs) else None
 
 
-def _reshaped(before, after, array: np.ndarray) -> list[np.ndarray] | None:
+def _reshape(before, after, array: np.ndarray) -> list[np.ndarray] | None:
     try:
         return [array.reshape(after[_FIXED:])] if before[:_FIXED] == after[:_FIXED] else None
     except (TypeError, ValueError):  # Something is not known, or pixels become channels.

@@ -25,7 +25,7 @@ from ....ops.records import (
     binary,
 )
 from ...context import Context
-from ...rules import Found
+from ...rules import Replacement
 from . import cut
 
 _AXES = (0, 2, 3)  # of blocks, for those of the pictures, their rows and their columns
@@ -35,7 +35,7 @@ class _Stays(Exception):
     """It moves something else, or nobody knows what."""
 
 
-def find(node: Node, body: Body, context: Context) -> Found | None:
+def find(node: Node, body: Body, context: Context) -> Replacement | None:
     """What `node` moves, if it moves pixels in their order, or rows and columns."""
     shape = body.shapes.shape(node.ref)
     if node.op not in ROOTS or node.payload is not None or node.controls:
@@ -54,13 +54,13 @@ def find(node: Node, body: Body, context: Context) -> Found | None:
 
     def with_constants(write: Writer) -> dict:
         kinds = {role: payload.dtype_of(role) for role in constants}
-        made = {role: write.constant(role, constants[role], kinds[role]) for role in constants}
-        return {**inputs, **made}
+        refs = {role: write.constant(role, constants[role], kinds[role]) for role in constants}
+        return {**inputs, **refs}
 
     if not isinstance(payload, ValuePad) or shape[3] % BLOCK == 0:
-        return Found(payload, inputs, node.name, prepare=with_constants)
+        return Replacement(payload, inputs, node.name, prepare=with_constants)
     clear = binary("mul", "channel", np.ones(shape[3]))  # by 0 in the tail
-    return Found(
+    return Replacement(
         Eltwise(origin=node.name, channels=shape[3], steps=(clear,)),
         inputs,
         node.name,
@@ -109,7 +109,7 @@ def _reshape(node: Node, body: Body, common: dict) -> Plan:
 
 def _sample(node: Node, body: Body, common: dict) -> Plan:
     index = slices(node, body.known, 4)
-    if index is None or index[0] != slice(None) or all(one.step in (None, 1) for one in index):
+    if index is None or index[0] != slice(None) or all(item.step in (None, 1) for item in index):
         raise _Stays  # cuts are another op's
     every = _over_blocks(index, slice(None))
     masks = [sum(1 << i for i, s in enumerate(every) if getattr(s, b) is None) for b in _BOUNDS]

@@ -18,19 +18,19 @@ def gathered(tf, x, order):
     return tf.GatherV2(x, order, tf.axes(x, -1))
 
 
-def _shuffle(found: Match) -> Shuffle:
-    return Shuffle(origin=found.root.name, channels=found.channels(), group=found["group"])
+def _shuffle(match: Match) -> Shuffle:
+    return Shuffle(origin=match.root.name, channels=match.channels(), group=match["group"])
 
 
-def _gathered(found: Match) -> Shuffle:
+def _gathered(match: Match) -> Shuffle:
     """Channel i * G + j goes to j * C / G + i."""
-    order, channels = found["order"], found.channels()
+    order, channels = match["order"], match.channels()
     group = int(order[1]) if order.size > 1 else 0  # j = 0, i = 1
-    if len(found.shape("x")) != 4 or group < 1 or channels % group:
+    if len(match.shape("x")) != 4 or group < 1 or channels % group:
         raise Declined
     if not np.array_equal(order, np.arange(channels).reshape(-1, group).T.reshape(-1)):
         raise Declined
-    return Shuffle(origin=found.root.name, channels=channels, group=group)
+    return Shuffle(origin=match.root.name, channels=channels, group=group)
 
 
 SHUFFLE = Rule(shuffle, _shuffle, group=Size())

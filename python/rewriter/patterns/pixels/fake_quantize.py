@@ -7,14 +7,14 @@ from ....graph import QUANTIZING, Body, Node, attribute_types
 from ....ops.records import FakeQuantize
 from ...context import Context
 from ...precision.carried import byte_of
-from ...rules import Found
+from ...rules import Replacement
 
 ROOTS = tuple(sorted(QUANTIZING))
 NAMED = tuple(name for op in ROOTS for name in attribute_types(op))  # its op has them all
 _ROLES = ("src", "min", "max", "num_bits")
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
+def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     """The rounding of a picture."""
     channels = body.shapes.channels(node.inputs[0])
     if body.constants.is_constant(node.ref) or channels is None:
@@ -26,4 +26,4 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     payload = FakeQuantize(
         origin=node.name, channels=channels, proto=node.proto, quantization=quantization, most=most
     )
-    return Found(payload, dict(zip(_ROLES, node.inputs, strict=False)), node.name)
+    return Replacement(payload, dict(zip(_ROLES, node.inputs, strict=False)), node.name)

@@ -25,15 +25,15 @@ def rms_norm(tf, x, epsilon, gamma=1.0):
     return tf.either(x * (inverse * gamma), tf.either(x * inverse, x / root) * gamma)
 
 
-def _norm(found: Match, centered: bool = True) -> LayerNorm:
+def _norm(match: Match, centered: bool = True) -> LayerNorm:
     return LayerNorm(
-        origin=found.root.name,
-        channels=len(found["gamma"]),
-        epsilon=found["epsilon"],
-        gamma=found["gamma"],
-        beta=found["beta"] if centered else np.zeros(len(found["gamma"]), np.float32),
+        origin=match.root.name,
+        channels=len(match["gamma"]),
+        epsilon=match["epsilon"],
+        gamma=match["gamma"],
+        beta=match["beta"] if centered else np.zeros(len(match["gamma"]), np.float32),
         centered=centered,
-        of_pixels=len(found.shape("x")) == 4,
+        of_pixels=len(match.shape("x")) == 4,
     )
 
 

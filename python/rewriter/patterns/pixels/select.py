@@ -10,14 +10,14 @@ from dataclasses import replace
 from ....graph import Body, Node, Ref, Writer
 from ....ops.records import Eltwise, Step, binary, eltwise, sum_of
 from ...context import Context
-from ...rules import Found
+from ...rules import Replacement
 from .elementwise.functions import readings
 
 ROOTS = ("SelectV2", "Select")
 _INVERTED = eltwise("linear", alpha=-1.0, beta=1.0)
 
 
-def find(node: Node, body: Body, context: Context) -> Found | None:
+def find(node: Node, body: Body, context: Context) -> Replacement | None:
     """The choice that `node` makes, if it is one between pictures, or a picture and a number."""
     condition, *values = node.inputs
     compare, shapes = body.view.producer(condition), body.shapes
@@ -39,7 +39,7 @@ def find(node: Node, body: Body, context: Context) -> Found | None:
     mask = Eltwise(origin=node.name, channels=channels, steps=steps)
     keeps = binary("drop" if fill is None else "keep", "tensor", "mask")
 
-    def prepared(write: Writer) -> dict[str, Ref]:
+    def prepare_mask(write: Writer) -> dict[str, Ref]:
         def add(what: str, step: Step, **inputs: Ref) -> Ref:
             return write.plan(what, replace(mask, steps=(step,)), inputs)
 
@@ -48,11 +48,11 @@ def find(node: Node, body: Body, context: Context) -> Found | None:
         if fill is None:
             kept = add("chosen", keeps, src=values[0], mask=rest)
             return {"src": values[1], "mask": chosen, "sum": kept}
-        made = {"src": tensors[0], "mask": rest or chosen}
+        refs = {"src": tensors[0], "mask": rest or chosen}
         if fill:
-            made["sum"] = add("fill", eltwise("linear", alpha=-fill, beta=fill), src=made["mask"])
-        return made
+            refs["sum"] = add("fill", eltwise("linear", alpha=-fill, beta=fill), src=refs["mask"])
+        return refs
 
     read = {"src": src, **operands} | dict(zip("ab", tensors, strict=False))
     payload = replace(mask, steps=(keeps, sum_of("sum")) if fill != 0 else (keeps,))
-    return Found(payload, read, node.name, nodes, prepare=prepared)
+    return Replacement(payload, read, node.name, nodes, prepare=prepare_mask)

@@ -12,11 +12,11 @@ def softmax(tf, x):
     return tf.Softmax(x)
 
 
-def _softmax(found: Match) -> Softmax:
-    view = found.body.view
-    if view.producer(view.origin(found["x"], _VIEWS)).payload is None:
+def _softmax(match: Match) -> Softmax:
+    view = match.body.view
+    if view.producer(view.origin(match["x"], _VIEWS)).payload is None:
         raise Declined("nothing converted computes what it reads: no gain")
-    return Softmax(origin=found.root.name, channels=found.channels())
+    return Softmax(origin=match.root.name, channels=match.channels())
 
 
 RULE = Rule(softmax, _softmax, like=None)

@@ -13,7 +13,7 @@ import numpy as np
 from ....graph import Body, Node
 from ....ops.records import Conv, InnerProduct, SqueezeExcite, Step
 from ...context import Context
-from ...rules import Found
+from ...rules import Replacement
 from ..planes import reduce
 from ..products.inner_product import matrix
 
@@ -23,7 +23,7 @@ ROOTS = ("Mean",)
 NAMED = ("alpha", "keep_dims", "squeeze_dims")  # those of steps are looked at before
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
+def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     """What starts at the mean `node`, unless it is something else or somebody looks inside."""
     mean, followers = node, context.followers
     if reduce.reduced(mean, body) != (1, 2):
@@ -42,7 +42,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     payload = SqueezeExcite(
         origin=at.name, channels=channels, reduce=products[0], expand=products[1], dst_layout=plain
     )
-    return Found(payload, {"src": mean.inputs[0]}, at.name, frozenset(chain))
+    return Replacement(payload, {"src": mean.inputs[0]}, at.name, frozenset(chain))
 
 
 def _next(at: Node, products: list[Conv], body: Body, followers):

@@ -8,7 +8,7 @@ In blocks the slices are [N * D, CB, H, W, 16], and the same memory is one block
 
 from ....graph import Writer
 from ....ops.records import BLOCK, Pool, Reshape
-from ...rules import Declined, Found, Match, OneOf, Rule, Size, Window
+from ...rules import Declined, Match, OneOf, Replacement, Rule, Size, Window
 from .pool import KINDS
 
 
@@ -21,7 +21,7 @@ def depth_pool(tf, x, depth, ksize, strides, padding):
     return tf.reshape(pooled, [-1, h, w, c])
 
 
-def _depth_pool(match: Match) -> Found:
+def _depth_pool(match: Match) -> Replacement:
     (window, width), (stride, step), pool = match["ksize"], match["strides"], match.node(KINDS)
     (_, h, w, _), channels, root, src = match.shape(), match.channels(), match.root.name, match["x"]
     if (width, step) != (1, 1) or not isinstance(h, int) or not isinstance(w, int):
@@ -39,12 +39,12 @@ def _depth_pool(match: Match) -> Found:
     def pooled(write: Writer) -> dict:
         shape = write.constant("columns/shape", (-1, 1, match["depth"], blocks * h * w, BLOCK))
         columns = Reshape(origin=root, channels=BLOCK)
-        made = write.plan("columns", columns, {"src": src, "shape": shape})
-        made = write.plan("pool", pooling, {"src": made})
-        return {"src": made, "shape": write.constant("slices/shape", (-1, blocks, h, w, BLOCK))}
+        ref = write.plan("columns", columns, {"src": src, "shape": shape})
+        ref = write.plan("pool", pooling, {"src": ref})
+        return {"src": ref, "shape": write.constant("slices/shape", (-1, blocks, h, w, BLOCK))}
 
     slices = Reshape(origin=root, channels=channels)
-    return Found(slices, {"src": src}, root, match.nodes, prepare=pooled)
+    return Replacement(slices, {"src": src}, root, match.nodes, prepare=pooled)
 
 
 RULE = Rule(

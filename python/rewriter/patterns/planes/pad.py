@@ -6,7 +6,7 @@ from dataclasses import replace
 from ....graph import Body, Node, slices
 from ....ops.records import Concat, Conv, Pad
 from ...context import Context
-from ...rules import Found
+from ...rules import Replacement
 from ..movement import cut
 
 ROOTS = ("Pad", "PadV2", "Slice", "StridedSlice")
@@ -45,47 +45,47 @@ def constant_pad(body: Body, ref, value: float) -> tuple[int, int, int, int] | s
     return (*pads[1], *pads[2])
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
+def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     """Rows and columns of zeros, or fewer rows and columns."""
     channels = body.shapes.channels(node.inputs[0])
     if channels is None:
         return "the rank is not known to be 4, or the channels are not known"
     if not isinstance(constant_pad(body, node.ref, -math.inf), str):
         return None  # maxima pad by themselves
-    sides = _cropped(node, body) if "Slice" in node.op else zero_pad(body, node.ref)
+    sides = _crop(node, body) if "Slice" in node.op else zero_pad(body, node.ref)
     if isinstance(sides, str):
         return sides
     payload = Pad(origin=node.name, channels=channels, paddings=tuple(map(int, sides)))
-    return Found(payload, {"src": node.inputs[0]}, node.name)
+    return Replacement(payload, {"src": node.inputs[0]}, node.name)
 
 
-def fold_before(found: Found, body: Body) -> Found:
+def fold_before(replacement: Replacement, body: Body) -> Replacement:
     """The convolution with the zero Pad before it, or with a note why it reads the Pad's result."""
-    src, conv = found.inputs["src"], found.payload
+    src, conv = replacement.inputs["src"], replacement.payload
     if body.view.producer(src).op not in ("Pad", "PadV2", "MirrorPad"):
-        return found
+        return replacement
     pads = zero_pad(body, src)
     if isinstance(pads, str):
-        return replace(found, notes=((src.node, f"not folded into the convolution: {pads}"),))
+        return replace(replacement, notes=((src.node, f"not folded into the convolution: {pads}"),))
     padded = _into_convolution(conv, pads, body.shapes.shape(src)[1:3])
     if padded is None:
         reason = "not folded: SAME padding of an unknown size with a stride"
-        return replace(found, notes=((src.node, reason),))
-    return replace(found, payload=padded, inputs={"src": body.view.producer(src).inputs[0]})
+        return replace(replacement, notes=((src.node, reason),))
+    return replace(replacement, payload=padded, inputs={"src": body.view.producer(src).inputs[0]})
 
 
-def _cropped(node: Node, body: Body) -> tuple[int, int, int, int] | str:
+def _crop(node: Node, body: Body) -> tuple[int, int, int, int] | str:
     """(-top, -bottom, -left, -right) that a slice cuts off planes, or the reason why not."""
     shape = body.shapes.shape(node.inputs[0])
     index = slices(node, body.known, 4) if shape and len(shape) == 4 else None
     if index is None or not index[0] == index[3] == slice(None):
         return "it does not cut rows and columns of known numbers"
     sides: list[int] = []
-    for one, size in zip(index[1:3], shape[1:3], strict=True):
-        first, stop = one.start or 0, one.stop or 0
+    for side, size in zip(index[1:3], shape[1:3], strict=True):
+        first, stop = side.start or 0, side.stop or 0
         if stop > 0:
             stop = stop - size if isinstance(size, int) else 1
-        if first < 0 or stop > 0 or one.step not in (None, 1) or one.stop == 0:
+        if first < 0 or stop > 0 or side.step not in (None, 1) or side.stop == 0:
             return "it does not cut rows and columns of known numbers"
         if isinstance(size, int) and first - stop > size:
             return "nothing is left"
@@ -100,12 +100,12 @@ def _into_convolution(conv: Conv, pads, sizes) -> Conv | None:
         sizes: height and width of the padded input, which SAME padding depends on.
     """
     if conv.padding == "SAME":
-        own = _same_paddings(conv, sizes)
-        if own is None:
+        before = _same_paddings(conv, sizes)
+        if before is None:
             return None
     else:
-        own = conv.explicit_paddings if conv.padding == "EXPLICIT" else (0, 0, 0, 0)
-    total = tuple(a + b for a, b in zip(own, pads, strict=True))
+        before = conv.explicit_paddings if conv.padding == "EXPLICIT" else (0, 0, 0, 0)
+    total = tuple(a + b for a, b in zip(before, pads, strict=True))
     return replace(conv, padding="EXPLICIT", explicit_paddings=total)
 
 

@@ -3,7 +3,7 @@
 import math
 
 from ....ops.records import Pool
-from ...rules import Found, Match, OneOf, Rule, Window
+from ...rules import Match, OneOf, Replacement, Rule, Window
 from .pad import constant_pad, is_non_negative, zero_pad
 
 KINDS = {"MaxPool": "max", "AvgPool": "avg"}
@@ -16,7 +16,7 @@ def pool(tf, x, ksize, strides, padding, explicit_paddings=()):
     return tf.either(maximum, tf.AvgPool(x, **options))
 
 
-def _pool(match: Match) -> Found:
+def _pool(match: Match) -> Replacement:
     """A maximum takes -inf for what it pads itself, as a Pad may, or one of 0 where all elements
     are >= 0; no window lies in the padding altogether."""
     src, padding, pads = match["x"], match["padding"], tuple(match["explicit_paddings"][2:6])
@@ -31,7 +31,7 @@ def _pool(match: Match) -> Found:
         padding=padding,
         explicit_paddings=pads or (0, 0, 0, 0),
     )
-    return Found(payload, {"src": src}, match.root.name)
+    return Replacement(payload, {"src": src}, match.root.name)
 
 
 def _with_pad(match: Match):

@@ -22,7 +22,7 @@ from ....ops.records import (
     Reshape,
 )
 from ...context import Context
-from ...rules import Found
+from ...rules import Replacement
 
 _KINDS = {"Max": "max", "Mean": "avg"}
 _PLANE = (1, 2)
@@ -30,7 +30,7 @@ ROOTS = (*_KINDS, "Sum")
 NAMED = ("keep_dims",)
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
+def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     """The reduction of `node`."""
     axes, (src, _), root = reduced(node, body), node.inputs, node.name
     if axes is None:
@@ -42,15 +42,15 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     if axes == _PLANE:
         kept = node if keeps else _with_dimensions(node, sizes, body)
         pool = GlobalPool(kind=kind, dst_layout=BLOCKED if kept else "nc", **common)
-        return Found(pool, {"src": src}, (kept or node).name, frozenset({root}))
+        return Replacement(pool, {"src": src}, (kept or node).name, frozenset({root}))
     if axes != (3,):
         window = (sizes[1], 1) if axes == (1,) else (1, sizes[2])
         pool = Pool(kind=kind, ksize=window, strides=(1, 1), padding="VALID", **common)
-        return Found(pool, {"src": src}, root)
+        return Replacement(pool, {"src": src}, root)
     if kind == "avg":
         weights = np.full((1, 1, sizes[3], 1), 1 / sizes[3], np.float32)
         mean = Conv(origin=root, channels=1, in_channels=sizes[3], weights=weights, dst_layout=NHWC)
-        return Found(mean, {"src": src}, root)
+        return Replacement(mean, {"src": src}, root)
     if not all(isinstance(size, int) for size in sizes[1:3]):
         return "the height and width are not known"
     return "it has few channels" if sizes[3] < BLOCK else _maximum_of_pixels(node, sizes, body)
@@ -77,41 +77,41 @@ def _with_dimensions(node: Node, sizes, body: Body) -> Node | None:
     return reader if body.shapes.shape(reader.ref) == (sizes[0], 1, 1, sizes[3]) else None
 
 
-def _sum_of_planes(src: Ref, root: str, keeps: bool, sizes, common: dict) -> Found:
+def _sum_of_planes(src: Ref, root: str, keeps: bool, sizes, common: dict) -> Replacement:
     def axes_of_blocks(write: Writer) -> dict:
         return {"src": src, "reduction_indices": write.constant("axes", (2, 3))}
 
     def without_dimensions(write: Writer, sums: Ref) -> None:
         plain = Reorder(src_layout=BLOCKED, dst_layout=NHWC, **common)
-        made = write.plan("plain", plain, {"src": sums}, shape=(sizes[0], 1, 1, sizes[3]))
-        write.put("Squeeze", made, squeeze_dims=_PLANE)
+        plain_sums = write.plan("plain", plain, {"src": sums}, shape=(sizes[0], 1, 1, sizes[3]))
+        write.put("Squeeze", plain_sums, squeeze_dims=_PLANE)
 
     finish = None if keeps else without_dimensions
     payload = PlaneSum(**common)
-    return Found(payload, {"src": src}, root, prepare=axes_of_blocks, finish=finish)
+    return Replacement(payload, {"src": src}, root, prepare=axes_of_blocks, finish=finish)
 
 
-def _maximum_of_pixels(node: Node, sizes, body: Body) -> Found:
+def _maximum_of_pixels(node: Node, sizes, body: Body) -> Replacement:
     _, h, w, channels = sizes
     src, axes = node.inputs
     blocks, common = -(-channels // BLOCK), dict(origin=node.name, channels=BLOCK)
 
     def maxima_of_blocks(write: Writer) -> dict:
-        made, parts = src, (channels, blocks * BLOCK - channels)
+        ref, parts = src, (channels, blocks * BLOCK - channels)
         if parts[1]:
             whole = dict(origin=node.name, channels=sum(parts), src_parts=((0, channels),) * 2)
             filled = Concat(parts=parts, **whole)
-            made = write.plan("filled", filled, filled.roles([src, src]))
+            ref = write.plan("filled", filled, filled.roles([src, src]))
         shape = write.constant("columns/shape", [-1, 1, blocks, h * w, BLOCK])
-        made = write.plan("columns", Reshape(**common), {"src": made, "shape": shape})
+        ref = write.plan("columns", Reshape(**common), {"src": ref, "shape": shape})
         window = dict(kind="max", ksize=(blocks, 1), strides=(1, 1), padding="VALID")
-        made = write.plan("blocks", Pool(**window, **common), {"src": made})
-        return {"src": made, "shape": write.constant("lanes/shape", [-1, h, w, BLOCK])}
+        ref = write.plan("blocks", Pool(**window, **common), {"src": ref})
+        return {"src": ref, "shape": write.constant("lanes/shape", [-1, h, w, BLOCK])}
 
     def maximum_of_lanes(write: Writer, lanes: Ref) -> None:
         body.view.set_inputs(node, [lanes, axes])
 
-    return Found(
+    return Replacement(
         Reshape(dst_layout=NHWC, **common),
         {"src": src},
         node.name,

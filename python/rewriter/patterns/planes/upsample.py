@@ -21,12 +21,12 @@ def upsample(tf, x, rows=1, columns=1):
     return tf.either(*both, each_row(x), each_column(x))
 
 
-def _upsample(found: Match) -> Resize:
+def _upsample(match: Match) -> Resize:
     return Resize(
-        origin=found.root.name,
-        channels=found.channels(),
+        origin=match.root.name,
+        channels=match.channels(),
         kind="nearest",
-        scales=(found["rows"], found["columns"]),
+        scales=(match["rows"], match["columns"]),
     )
 
 

@@ -35,7 +35,7 @@ from ....graph import (
 )
 from ....ops.records import Attention
 from ...context import Context
-from ...rules import Declined, Found
+from ...rules import Declined, Replacement
 from .attention_scores import (
     BEYOND,
     Roles,
@@ -95,7 +95,7 @@ def product(node: Node, body: Body) -> Product | None:
     return Product(tuple(node.inputs), tuple(labels), result)
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
+def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     """The attention that ends with the product `node` of weights and values."""
     by_values, reason = product(node, body), None
     for i in (0, 1) if by_values else ():
@@ -104,7 +104,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
             hiding = [step for step, place in path[1:] if causal(step, place, body)]
             for without in [*hiding, None]:
                 try:
-                    return _found(node, by_values, i, path, without, body)
+                    return _replacement(node, by_values, i, path, without, body)
                 except Declined as declined:
                     reason = str(declined)
             return reason
@@ -169,7 +169,9 @@ class Placed(NamedTuple):
     def name(self) -> str:
         """The layout as the op names it."""
         letters = self.layout.replace(_PART, "")
-        return next(one for one in _LAYOUTS if letters in (one, one.replace("n", ""))).upper()
+        return next(
+            layout for layout in _LAYOUTS if letters in (layout, layout.replace("n", ""))
+        ).upper()
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -191,13 +193,13 @@ class Placed(NamedTuple):
 
 def _sources(ref: Ref, axes: list[Axis], body: Body, scales=False, repeats=False) -> list[Source]:
     """All of which views make an operand, it first: scaled, or with repeated heads, too."""
-    found, factor, saved, part = [], 1.0, 0, None
+    sources, factor, saved, part = [], 1.0, 0, None
     while True:
-        found.append(Source(ref, axes, factor, saved, part))
+        sources.append(Source(ref, axes, factor, saved, part))
         node = body.view.producer(ref)
         saved += node.op in _MOVES
         if node.payload is not None or ref.port and node.op != "Unpack":
-            return found
+            return sources
         if node.op == "Unpack" and part is None:
             part = Index(node.attr["num"].i), ref.port
             axis = node.attr["axis"].i % (len(axes) + 1)
@@ -207,14 +209,14 @@ def _sources(ref: Ref, axes: list[Axis], body: Body, scales=False, repeats=False
         elif scales and (scaled := scaled_by(node, body)):
             ref, factor = scaled[0], factor * scaled[1]
             continue
-        elif repeats and (before := _unrepeated(node, axes, body)) is not None:
+        elif repeats and (before := _undo_repeat(node, axes, body)) is not None:
             axes = before
         else:
-            return found
+            return sources
         ref = node.inputs[0]
 
 
-def _unrepeated(node: Node, axes: list[Axis], body: Body) -> list[Axis] | None:
+def _undo_repeat(node: Node, axes: list[Axis], body: Body) -> list[Axis] | None:
     """The axes of what a node repeats along axes of one element."""
     if node.op not in ("BroadcastTo", "Tile"):
         return None
@@ -229,14 +231,14 @@ def _unrepeated(node: Node, axes: list[Axis], body: Body) -> list[Axis] | None:
 
 def _results(node: Node, axes: list[Axis], body: Body) -> list[Source]:
     """The product's result, and all views of it that alone read it."""
-    found = [Source(node.ref, axes, nodes=(node.name,))]
+    results = [Source(node.ref, axes, nodes=(node.name,))]
     while True:
         reader, place = body.view.only_reader(node.ref)
         after = None if reader is None or place else view_axes(reader, axes, body)
         if after is None:
-            return found
-        node, axes, saved = reader, after, found[-1].saved + (reader.op in _MOVES)
-        found.append(Source(node.ref, axes, 1.0, saved, nodes=(*found[-1].nodes, node.name)))
+            return results
+        node, axes, saved = reader, after, results[-1].saved + (reader.op in _MOVES)
+        results.append(Source(node.ref, axes, 1.0, saved, nodes=(*results[-1].nodes, node.name)))
 
 
 def _place(source: Source, roles: Roles, body: Body) -> Placed | None:
@@ -283,8 +285,8 @@ def _layouts(heads: bool, part) -> Iterator[str]:
 
 def _best(sources: list[Source], roles: Roles, body: Body) -> Placed | None:
     """The source that saves most, the farthest of those that are read as they are."""
-    placed = [one for source in sources[::-1] if (one := _place(source, roles, body))]
-    return min(placed, key=lambda one: one.cost, default=None)
+    placed = [placement for source in sources[::-1] if (placement := _place(source, roles, body))]
+    return min(placed, key=lambda placement: placement.cost, default=None)
 
 
 class Plan(NamedTuple):
@@ -297,11 +299,13 @@ class Plan(NamedTuple):
     def cost(self) -> tuple[int, int]:
         """The same of all of them; transposes of biases are small beside those of the others."""
         turned = sum(op == "Transpose" for views in self.views.values() for op, _ in views)
-        moves, reshapes = map(sum, zip(*(one.cost for one in self.placed), strict=True))
+        moves, reshapes = map(sum, zip(*(placed.cost for placed in self.placed), strict=True))
         return moves, reshapes + turned
 
 
-def _found(node: Node, by_values: Product, i: int, path: list, without, body: Body) -> Found:
+def _replacement(
+    node: Node, by_values: Product, i: int, path: list, without, body: Body
+) -> Replacement:
     """The attention whose weights, operand i of the last product, the path makes."""
     by_keys = product(path[0][0], body)
     scores = scores_of(path, by_keys, body, without)
@@ -318,7 +322,7 @@ def _found(node: Node, by_values: Product, i: int, path: list, without, body: Bo
     scale = scores.scale * q.source.factor * k.source.factor
     if not is_normal(scale):
         raise Declined(BEYOND)
-    if not all(isinstance(one.row, int) and one.row > 0 for one in (k, v)):
+    if not all(isinstance(source.row, int) and source.row > 0 for source in (k, v)):
         raise Declined("the sizes of its heads are not known")
     payload = Attention(
         origin=root,
@@ -361,7 +365,7 @@ def _found(node: Node, by_values: Product, i: int, path: list, without, body: Bo
         write.put("Reshape", ref, open_sizes(body.shapes.shape(dst.source.ref)))
 
     nodes = frozenset({root, *inner})
-    return Found(payload, {}, root, nodes, prepare=prepare, finish=dst.shape and finish)
+    return Replacement(payload, {}, root, nodes, prepare=prepare, finish=dst.shape and finish)
 
 
 def _replace_shape(reader: Node, q: Ref, k: Ref, places: list[int], body: Body) -> None:
@@ -390,23 +394,23 @@ def _plan(node: Node, by_keys: Product, by_values: Product, i: int, scores: Scor
         for repeats in (True, False):  # of keys and values in the same way
             k = _sources(*keys, body, True, repeats)
             v = _sources(*values, body, False, repeats)
-            if len({frozenset({*_counted(x[0])} - {*_counted(x[-1])}) for x in (k, v)}) == 1:
+            if len({frozenset({*_indices_of(x[0])} - {*_indices_of(x[-1])}) for x in (k, v)}) == 1:
                 break
         order = [leaf for label in by_keys.result for leaf in leaves(scores.indices[label])]
-        in_q, in_k = _counted(q[-1]), _counted(k[-1])
+        in_q, in_k = _indices_of(q[-1]), _indices_of(k[-1])
         s = [leaf for leaf in order if leaf in in_k and leaf not in in_q]
         if s == leaves(scores.keys) == [leaf for axis in summed for leaf in leaves(axis)]:
             shared = [leaf for leaf in order if leaf in in_q and leaf in in_k]
             rows = [leaf for leaf in order if leaf in in_q and leaf not in in_k]
             for roles, heads in _ways(shared, rows, s, len(by_keys.result) > 3):
-                plans.append(_planned((q, k, v, results), roles, heads, order, scores, body))
+                plans.append(_place_all((q, k, v, results), roles, heads, order, scores, body))
     plans = [plan for plan in plans if plan is not None]
     if not plans:
         raise Declined(_SCALED if scores.head_scale else _ORDER)
     return min(plans, key=lambda plan: plan.cost)
 
 
-def _counted(source: Source) -> list[Index]:
+def _indices_of(source: Source) -> list[Index]:
     """What counts along its axes."""
     return [leaf for axis in source.axes for leaf in leaves(axis)]
 
@@ -425,20 +429,20 @@ def _ways(shared: list, rows: list, keys: list, has_heads: bool) -> Iterator[tup
             yield roles, heads
 
 
-def _planned(tensors, roles: Roles, heads: list, order: list, scores: Scores, body: Body):
+def _place_all(tensors, roles: Roles, heads: list, order: list, scores: Scores, body: Body):
     """How tensors are read where scores have these roles; None where the op cannot do it."""
     of_keys, wanted = roles | {"n": heads, "t": roles["s"]}, []
-    for sources, own in zip(tensors, (roles, of_keys, of_keys, roles), strict=True):
-        own = {letter: own[letter] for letter in "bnt" if letter in roles}
-        own["h"] = [leaf for leaf in _counted(sources[0]) if leaf not in order]
-        wanted.append((sources, own))
-    q, k, v, result = (own["h"] for _, own in wanted)
+    for sources, letters in zip(tensors, (roles, of_keys, of_keys, roles), strict=True):
+        letters = {letter: letters[letter] for letter in "bnt" if letter in roles}
+        letters["h"] = [leaf for leaf in _indices_of(sources[0]) if leaf not in order]
+        wanted.append((sources, letters))
+    q, k, v, result = (letters["h"] for _, letters in wanted)
     if q != k or v != result:
         return None
-    placed = [_best(sources, own, body) for sources, own in wanted]
-    parts = {one.layout.find(_PART) for one in placed if one and one.at}
+    placed = [_best(sources, letters, body) for sources, letters in wanted]
+    parts = {placement.layout.find(_PART) for placement in placed if placement and placement.at}
     if len(parts) > 1 or scores.head_scale:  # parts have to be along the same axis, and as they are
-        placed = [_best([x for x in all_ if not x.part], own, body) for all_, own in wanted]
+        placed = [_best([x for x in all_ if not x.part], letters, body) for all_, letters in wanted]
     views = {role: operand.views(roles) for role, operand in scores.operands.items()}
     if None in placed or None in views.values():
         return None

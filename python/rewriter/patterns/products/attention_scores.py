@@ -113,13 +113,13 @@ class Operand:
     def views(self, roles: Roles) -> list[tuple[str, list]] | None:
         """The views by which it lies beside scores with these axes."""
         whole, axes = list(roles.values()), list(map(leaves, self.axes))
-        own = axes if self.present is None else self.present
+        present = axes if self.present is None else self.present
 
         def may_repeat(part: list, axis: list) -> bool:  # the biases of windows, for each picture
             return axis is whole[0] and part == axis[-len(part) :]
 
         order = [axes.index(role) for role in whole if role in axes]
-        views = views_beside(own, self.shape, whole, may_repeat)
+        views = views_beside(present, self.shape, whole, may_repeat)
         if views != [] and len(axes) == len(whole) == len({*order}):
             return [("Transpose", order)]
         return views if views == [] or self.present is not None else None
@@ -182,16 +182,16 @@ class Scores:
         """
         full = self.body.shapes.shape(x)
         for ref in refs:
-            own = self.body.shapes.shape(ref)
-            if own is None or len(own) > len(full):
+            shape = self.body.shapes.shape(ref)
+            if shape is None or len(shape) > len(full):
                 continue
-            axes, sizes = self.axes[len(full) - len(own) :], []
-            for axis, size in zip(axes, full[len(full) - len(own) :], strict=True):
+            axes, sizes = self.axes[len(full) - len(shape) :], []
+            for axis, size in zip(axes, full[len(full) - len(shape) :], strict=True):
                 single = leaves(axis)  # whatever a bias of unknown sizes has made of the size
                 sizes.append(single[0].size if len(single) == 1 else size)
-            pairs = zip(own, sizes, strict=True)
+            pairs = zip(shape, sizes, strict=True)
             if all(a in (1, b) or not (isinstance(a, int) or b == 1) for a, b in pairs):
-                return Operand(ref, own, axes, sizes)
+                return Operand(ref, shape, axes, sizes)
         raise Declined("what is added to its scores, or masks them, is not known to be broadcast")
 
     def multiply(self, factor: float) -> None:
@@ -270,8 +270,8 @@ def scores_of(path: list, by_keys, body: Body, without: Node | None = None) -> S
 def name_axes(ref: Ref, labels: str, axes: dict[str, Axis], body: Body) -> None:
     """Gives each axis of an operand that has none an index; others have to be of its size."""
     for label, size in zip(labels, body.shapes.shape(ref), strict=True):
-        own = [leaf.size for leaf in leaves(axes.setdefault(label, (Index(size),)))]
-        if sum(not isinstance(one, int) for one in own) > 1 or math.prod(own) != size:
+        sizes = [leaf.size for leaf in leaves(axes.setdefault(label, (Index(size),)))]
+        if sum(not isinstance(count, int) for count in sizes) > 1 or math.prod(sizes) != size:
             raise Declined("q, k and v are not known to be of the same sequences and sizes")
 
 
@@ -345,8 +345,8 @@ def _times_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
         return None
     if node.op != "Mul":
         return _times_constant_rest(ref, kept, body)
-    found = match(_REST, node, body)
-    return found.values["c"] if found and found.refs["kept"] == kept else None
+    rest = match(_REST, node, body)
+    return rest.values["c"] if rest and rest.refs["kept"] == kept else None
 
 
 def _times_constant_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
@@ -392,8 +392,8 @@ def _is_all(value, ref: Ref, body: Body) -> bool:
     """Whether each element of a tensor is `value`."""
     ref = body.view.origin(ref, _VIEWS)
     node = body.view.producer(ref)
-    found = body.constants.value(node.inputs[1] if node.op == "Fill" else ref)
-    return found is not None and bool(np.all(found == value))
+    constant = body.constants.value(node.inputs[1] if node.op == "Fill" else ref)
+    return constant is not None and bool(np.all(constant == value))
 
 
 def _counts(ref: Ref, axis: int, body: Body) -> Ref | None:
@@ -444,8 +444,8 @@ def causal_bias(bias: Ref, body: Body) -> float | None:
     """
     bias = _before_views(bias, _VIEWS, body)
     node = body.view.producer(bias)
-    if (found := match(_REST_OF_MASK, node, body)) is not None:
-        return found.values["c"] if is_causal(found.refs["mask"], body) else None
+    if (rest := match(_REST_OF_MASK, node, body)) is not None:
+        return rest.values["c"] if is_causal(rest.refs["mask"], body) else None
     value = body.constants.value(bias)
     if value is None or value.ndim < 2 or value.dtype.kind != "f":
         return None

@@ -12,7 +12,7 @@ from ....graph import Body, Ref
 from ....ops.records import InnerProduct
 from ...cost import is_slower_product
 from ...precision.carried import weight_steps
-from ...rules import Declined, Found, Match, OneOf, Rule, Stored
+from ...rules import Declined, Match, OneOf, Replacement, Rule, Stored
 
 # What hands on the memory it reads.
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
@@ -24,7 +24,7 @@ def inner_product(tf, x, transpose_b, weights, shape=None):
     return tf.either(product, tf.Reshape(product, shape))
 
 
-def _inner_product(match: Match) -> Found:
+def _inner_product(match: Match) -> Replacement:
     body, weights, turned = match.body, match["weights"], match["transpose_b"]
     shape = body.shapes.shape(weights)
     if shape is None or not all(isinstance(size, int) and size > 0 for size in shape):
@@ -51,7 +51,7 @@ def _inner_product(match: Match) -> Found:
         weight_steps=steps,
         algorithm="direct" if match.context.options.algorithm == "direct" else "auto",
     )
-    return Found(payload, inputs, match.root.name, match.nodes)
+    return Replacement(payload, inputs, match.root.name, match.nodes)
 
 
 def _source(match: Match, ic: int, oc: int) -> Ref:

@@ -14,7 +14,7 @@ from tensorflow.core.framework.types_pb2 import DT_INT8, DT_INT32
 
 from ....graph import FLOAT32, Ref, Writer
 from ....ops.records import InnerProduct
-from ...rules import Declined, Found, Match, Number, Rule, Sizes, Stored
+from ...rules import Declined, Match, Number, Replacement, Rule, Sizes, Stored
 
 _MOST = 66311  # products of bytes whose sum is an int32 for sure: (2^31 - 1) / (255 * 127)
 
@@ -30,7 +30,7 @@ def quantized(tf, x, axes, epsilon, kernel, kernel_scale, flat=None, result=None
     return sums / (tf.viewed(scale) * kernel_scale)
 
 
-def _quantized(match: Match) -> Found:
+def _quantized(match: Match) -> Replacement:
     view, shapes, root, x = match.body.view, match.body.shapes, match.root, match["x"]
     kernel_scale, flat, result = match["kernel_scale"], match["flat"], match["result"]
     (scales,) = (ref for ref in view.producer(root.inputs[1]).inputs if ref != kernel_scale)
@@ -63,14 +63,14 @@ def _quantized(match: Match) -> Found:
     inputs = {"src": x, "weights": match["kernel"]}
 
     def prepared(write: Writer) -> dict[str, Ref]:
-        made = {"weight_scales": write.add("weight_scales", "Reciprocal", kernel_scale)}
+        refs = {"weight_scales": write.add("weight_scales", "Reciprocal", kernel_scale)}
         if contracted > 1 and flat is not None:
-            made["src"] = write.add("rows", "Reshape", x, flat)
-        return inputs | made
+            refs["src"] = write.add("rows", "Reshape", x, flat)
+        return inputs | refs
 
     has_axes = result is not None and len(channels) > 1
     finish = lambda write, product: write.put("Reshape", product, result)  # noqa: E731
-    return Found(
+    return Replacement(
         payload,
         inputs,
         root.name,

@@ -72,13 +72,13 @@ class Recurrence:
 
     def details(self) -> str:
         """What the report says about it."""
-        cell, own = self.attributes["cell"], self.attributes
-        gates = "" if cell == "vanilla" else f", gates {own['recurrent_activation']}"
-        kind = "" if cell != "gru" or own["reset_after"] else " (reset before)"
+        cell, attributes = self.attributes["cell"], self.attributes
+        gates = "" if cell == "vanilla" else f", gates {attributes['recurrent_activation']}"
+        kind = "" if cell != "gru" or attributes["reset_after"] else " (reset before)"
         masked = ", masked" if "mask" in self.roles else ""
         masked += ", lengths" if "row_lengths" in self.roles else ""
-        which = "all steps" if own["return_sequences"] else "last step"
-        return f"{cell}{kind}, {own['activation']}{gates}, {which}{masked}"
+        which = "all steps" if attributes["return_sequences"] else "last step"
+        return f"{cell}{kind}, {attributes['activation']}{gates}, {which}{masked}"
 
 
 class _No(Exception):
@@ -113,18 +113,18 @@ class _Loop:
             raise _No("its body has side effects")
         positions = range(len(self.results))
         limits, lengths = self._bounds()
-        written = {i: found for i in positions if (found := self._carries(i, _WRITTEN, "outputs"))}
+        written = {i: match for i in positions if (match := self._carries(i, _WRITTEN, "outputs"))}
         if len(written) != 1:
             raise _No(f"it writes {len(written)} lists of outputs, not one")
-        ((outputs, found),) = written.items()
-        at, value = found.refs["at"], found.refs["value"]
+        ((outputs, match),) = written.items()
+        at, value = match.refs["at"], match.refs["value"]
         carried = {*positions} - self.invariant - {*self.counting, outputs}
         if len(carried) > 3:
             raise _No(f"it carries {len(carried)} states")
-        for (name, reset_after, _, bias), states, found in self._cells(value, sorted(carried)):
+        for (name, reset_after, _, bias), states, match in self._cells(value, sorted(carried)):
             # The output of the step before is left; a choice of zeros need not read it.
             rest = carried - {*states}
-            roles = self._roles(found, {*states}, rest)
+            roles = self._roles(match, {*states}, rest)
             if roles is None or any(self.results[i] != value for i in rest) or len(rest) > 1:
                 continue
             sequences = self._is_of_all_steps(at, roles.pop("step"))
@@ -132,8 +132,8 @@ class _Loop:
             return Recurrence(
                 attributes={
                     "cell": name,
-                    "activation": found.values["f"],
-                    "recurrent_activation": found.values.get("g", "sigmoid"),
+                    "activation": match.values["f"],
+                    "recurrent_activation": match.values.get("g", "sigmoid"),
                     "reset_after": reset_after,
                     "return_sequences": sequences,
                     "zero_output_for_mask": bool(zeros),
@@ -152,9 +152,9 @@ class _Loop:
             f" gates of hard_sigmoid (relu6(x + 3) / 6){what}"
         )
 
-    def _roles(self, found: Match, states: set[int], rest: set[int]) -> dict[str, int] | None:
+    def _roles(self, match: Match, states: set[int], rest: set[int]) -> dict[str, int] | None:
         """The position of each operand of a step; None where one is not what its role says."""
-        roles = {name: self.body.argument(ref) for name, ref in found.refs.items()}
+        roles = {name: self.body.argument(ref) for name, ref in match.refs.items()}
         kinds = {"step": {*self.counting}, "before": self.invariant | rest}
         kinds |= dict.fromkeys("hc", states)
         fits = all(i in kinds.get(name, self.invariant) for name, i in roles.items())
@@ -205,8 +205,8 @@ class _Loop:
                 arguments = [Ref(self.body.arguments[i]) for i in states]
                 bound = Match(dict(zip("hc", arguments, strict=False)))
                 self.body.units = self._units(states[0])
-                for found in self.body.ways_of_all(patterns, refs, bound):
-                    yield cell, states, found
+                for match in self.body.ways_of_all(patterns, refs, bound):
+                    yield cell, states, match
 
     def _units(self, h: int) -> int | None:
         dims = [d.size for d in self.shapes[h].dim] if h < len(self.shapes) else []

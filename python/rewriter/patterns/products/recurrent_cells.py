@@ -25,7 +25,7 @@ def _part(k: int, n: int, sums: Pattern, rank: int = 2) -> Gates:
     return Gates(k, k + 1, n, sums, rank)
 
 
-def _cut(n: int, sums: Pattern) -> list[Gates]:
+def _split(n: int, sums: Pattern) -> list[Gates]:
     return [_part(k, n, sums) for k in range(n)]
 
 
@@ -39,7 +39,7 @@ def _products(n: int, source: Pattern, weights: Pattern, bias: Pattern | None = 
 
 def _lstms():
     products = total(_X_W, _H_U)
-    spellings = [(_cut(4, total(products, _B)), ("b",)), (_cut(4, products), ())]
+    spellings = [(_split(4, total(products, _B)), ("b",)), (_split(4, products), ())]
     for bias, names in ((_B, ("b",)), (None, ())):
         pairs = zip(_products(4, X, _W, bias), _products(4, H, _U), strict=True)
         spellings.append(([total(x, h) for x, h in pairs], names))
@@ -59,9 +59,9 @@ def _grus():
     # Reset after: a row of the bias each, or a tensor.
     rows = [row(k, _B) for k in range(2)]
     spellings = [
-        (_cut(3, total(_X_W, rows[0])), _cut(3, total(_H_U, rows[1])), ("b",)),
-        (_cut(3, total(_X_W, _B0)), _cut(3, total(_H_U, _B1)), ("b0", "b1")),
-        (_cut(3, _X_W), _cut(3, _H_U), ()),
+        (_split(3, total(_X_W, rows[0])), _split(3, total(_H_U, rows[1])), ("b",)),
+        (_split(3, total(_X_W, _B0)), _split(3, total(_H_U, _B1)), ("b0", "b1")),
+        (_split(3, _X_W), _split(3, _H_U), ()),
         (_products(3, X, _W, rows[0]), _products(3, H, _U, rows[1]), ("b",)),
         (_products(3, X, _W), _products(3, H, _U), ()),
     ]
@@ -69,8 +69,8 @@ def _grus():
         yield _gru(True, by_input, by_state, lambda r, last=by_state[2]: r * last, bias)
     both, rest, part = Op("MatMul", H, Gates(0, 2, 3, _U)), Gates(2, 3, 3, _U), _part(2, 3, _U)
     spellings = [
-        (_cut(3, total(_X_W, _B)), _cut(2, both), rest, ("b",)),
-        (_cut(3, _X_W), _cut(2, both), rest, ()),
+        (_split(3, total(_X_W, _B)), _split(2, both), rest, ("b",)),
+        (_split(3, _X_W), _split(2, both), rest, ()),
         (_products(3, X, _W, _B), _products(3, H, _U), part, ("b",)),
         (_products(3, X, _W), _products(3, H, _U), part, ()),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....graph import Body, Given, Match, Node, OneOf, Op, Pattern, Ref, Scope, slices
+from ....graph import Binding, Body, Match, Node, OneOf, Op, Pattern, Ref, Scope, slices
 
 
 class Step(Scope):
@@ -49,7 +49,7 @@ class Gates(Pattern):
     def __init__(self, k: int, last: int, n: int, source: Pattern, rank: int = 2):
         self.k, self.last, self.n, self.source, self.rank = k, last, n, source, rank
 
-    def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
+    def ways(self, ref: Ref, step: Step, match: Match) -> Iterator[Match]:
         node = step.view.producer(ref)
         if node.op == "Split":
             source, cut = node.inputs[1], (ref.port, ref.port + 1)
@@ -61,7 +61,7 @@ class Gates(Pattern):
             wanted = [(begin, self.last * (step.units or 0))]
             wanted += [(begin, None)] if self.last == self.n else []
         if taken and cut in wanted:
-            yield from step.ways(self.source, source, found)
+            yield from step.ways(self.source, source, match)
 
     def _splits(self, step: Step, axis: Ref) -> bool:
         """Whether the axis is that of the gates."""
@@ -78,7 +78,7 @@ class Gates(Pattern):
             is_rest = size == -1 and port == self.n - 1 == len(sizes) - 1
             return (begin, None if is_rest else begin + size) if is_rest or size >= 0 else None
         index = slices(node, step.constants.value, self.rank)
-        if index is None or any(one != slice(None) for one in index[:-1]):
+        if index is None or any(item != slice(None) for item in index[:-1]):
             return None
         first, last = index[-1].start or 0, index[-1].stop
         ends = first >= 0 and (last is None or last > 0) and index[-1].step in (None, 1)
@@ -105,7 +105,7 @@ def activation(name: str, x: Pattern) -> OneOf:
     kinds = {op.lower(): Op(op, x) for op in ("Tanh", "Relu", "Sigmoid")}
     if name == "g":
         kinds["hard_sigmoid"] = Op("Relu6", total(x, 3.0)) / 6.0
-    return OneOf(*(Given(way, **{name: kind}) for kind, way in (kinds | {"linear": x}).items()))
+    return OneOf(*(Binding(way, **{name: kind}) for kind, way in (kinds | {"linear": x}).items()))
 
 
 def row(k: int, x: Pattern) -> OneOf:

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from formulas import SIBLINGS, Draw
 
-from tf_blockdnn.python.graph import Any, Given, OneOf, Op
+from tf_blockdnn.python.graph import Any, Binding, OneOf, Op
 from tf_blockdnn.python.graph.match import Numbers, Scalar
 from tf_blockdnn.python.options import Options
 from tf_blockdnn.python.rewriter import optimize_concrete
@@ -43,7 +43,7 @@ class _Step:
             return tf.constant(pattern.value)
         if isinstance(pattern, Numbers):
             return pattern.values
-        if isinstance(pattern, Given):
+        if isinstance(pattern, Binding):
             self.activations |= pattern.values
             return self.of(pattern.pattern)
         if isinstance(pattern, Gates):
@@ -59,7 +59,7 @@ class _Step:
 
     def _agrees(self, way) -> bool:
         """Whether each activation of that name is of one kind."""
-        values = way.values.items() if isinstance(way, Given) else ()
+        values = way.values.items() if isinstance(way, Binding) else ()
         return all(self.activations.get(name, kind) == kind for name, kind in values)
 
     def _op(self, pattern: Op):

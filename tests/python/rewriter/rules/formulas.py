@@ -21,7 +21,15 @@ from tf_blockdnn.python.rewriter.passes import order
 from tf_blockdnn.python.rewriter.passes.layout.place_reorders import place_reorders
 from tf_blockdnn.python.rewriter.patterns import PATTERNS
 from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import Idiom, activations
-from tf_blockdnn.python.rewriter.rules import Found, Number, OneOf, PerChannel, Rule, Size, Window
+from tf_blockdnn.python.rewriter.rules import (
+    Number,
+    OneOf,
+    PerChannel,
+    Replacement,
+    Rule,
+    Size,
+    Window,
+)
 
 EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.0, 1e-30, 3e38, np.inf, -np.inf)
 # op -> others of its arguments
@@ -419,7 +427,7 @@ class Case:
             if node.name in body.view and node.op in self.rule.ROOTS and node.payload is None:
                 found = self.rule.find(node, body, context)
                 self.found += [] if found is None else [found]
-                if isinstance(found, Found):
+                if isinstance(found, Replacement):
                     if "layout" in {field.name for field in fields(found.payload)}:
                         plain = replace(found.payload, layout=NHWC)
                         found = replace(found, payload=plain)
@@ -430,4 +438,4 @@ class Case:
     @staticmethod
     def _put(idiom: Idiom, channels: int, body) -> None:
         payload = Eltwise(origin=idiom.root, channels=channels, steps=idiom.steps, layout=NHWC)
-        Found(payload, idiom.inputs, idiom.root, idiom.nodes).put(body)
+        Replacement(payload, idiom.inputs, idiom.root, idiom.nodes).put(body)

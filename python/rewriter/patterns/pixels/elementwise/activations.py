@@ -141,5 +141,5 @@ ROOTS = tuple(sorted({op for rule in RULES for op in rule.ROOTS}))
 
 
 def recognise(node, body: Body):
-    found = [rule.find(node, body) for rule in RULES if node.op in rule.ROOTS]
-    return [one for one in found if isinstance(one, Idiom)]
+    idioms = [rule.find(node, body) for rule in RULES if node.op in rule.ROOTS]
+    return [idiom for idiom in idioms if isinstance(idiom, Idiom)]

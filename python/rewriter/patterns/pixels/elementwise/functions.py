@@ -62,8 +62,8 @@ def readings(node: Node, body: Body, root: str) -> Iterator[tuple[Ref, Steps, di
         return
     for i, x in enumerate(node.inputs):
         others = {f"{root}#{j}": ref for j, ref in enumerate(node.inputs) if j != i}
-        own = _EXCHANGED.get(name) if i else name
-        operands = own and _operands(x, others, own, body)
+        step = _EXCHANGED.get(name) if i else name
+        operands = step and _operands(x, others, step, body)
         if operands:
             read = {role: others[role] for _, role in operands if isinstance(role, str)}
             yield x, chain(node.op, i, *operands), read

@@ -5,7 +5,7 @@ with
 
     ROOTS   the ops of the nodes at which it is looked for
     NAMED   the attributes at which it looks, if there are any
-    find(node, body, context) -> Found | str | None
+    find(node, body, context) -> Replacement | str | None
 
 None: the node is something else. A str: one line that says why TensorFlow keeps what could have
 been found; it ends up in the report. A `Rule` has the same form. `PATTERNS` in patterns/__init__.py
@@ -21,7 +21,7 @@ from ...ops.records import Record
 
 
 @dataclass(frozen=True)
-class Found:
+class Replacement:
     """A planned primitive, and the nodes in whose place it comes.
 
     Attributes:
@@ -53,13 +53,13 @@ class Found:
             node = view.producer(write.plan("planned", self.payload, inputs))
             self.finish(write, node.ref)
         else:
-            made = Node(self.root, self.payload.op, dict(inputs), controls, payload=self.payload)
-            node = view.replace(made)
+            planned = Node(self.root, self.payload.op, dict(inputs), controls, payload=self.payload)
+            node = view.replace(planned)
         view.remove_dead([*replaced[1:], *sources])
         return node
 
 
-def look(pattern, node: Node, body: Body, context) -> Found | str | None:
+def look(pattern, node: Node, body: Body, context) -> Replacement | str | None:
     """What a pattern finds at a node that nobody has planned yet.
 
     An attribute that the pattern does not name has its default in all nodes that it replaces:
@@ -70,9 +70,9 @@ def look(pattern, node: Node, body: Body, context) -> Found | str | None:
     named = getattr(pattern, "NAMED", ())
     if setting := unusual(node, named):
         return f"{setting} is not implemented"
-    found = pattern.find(node, body, context)
-    if not isinstance(found, Found):
-        return found
-    nodes = [body.view.node(name) for name in (found.root, *sorted(found.nodes))]
+    result = pattern.find(node, body, context)
+    if not isinstance(result, Replacement):
+        return result
+    nodes = [body.view.node(name) for name in (result.root, *sorted(result.nodes))]
     settings = [unusual(node, named) for node in nodes if node.payload is None]
-    return next((f"{setting} is not implemented" for setting in settings if setting), found)
+    return next((f"{setting} is not implemented" for setting in settings if setting), result)
