@@ -64,19 +64,51 @@ def show_own_gradient(node: node_def_pb2.NodeDef) -> None:
 def own_gradients(view: GraphView, constants: Constants) -> tuple[str, ...]:
     """The nodes by which a function has another gradient than the formulas that it computes.
 
-    What takes their place has the gradient of the formulas. Of tf.nn.silu and tf.nn.moments that
-    is the same; nobody looks at the gradient of integers, or at that of a constant.
+    What takes their place has the gradient of the formulas. Of tf.nn.silu, tf.nn.moments and
+    tf.reduce_logsumexp that is the same; nobody looks at the gradient of integers, or at that of a
+    constant.
     """
     names = []
     for node in view:
         if node.op in _NO_GRADIENT:
             is_number = dtypes.as_dtype(node.attr["T"].type).is_floating
             changes = is_number and not constants.is_constant(node.inputs[0])
-            if changes and not _is_of_moments(view, constants, node):
+            known = (_is_of_moments, _is_of_logsumexp)
+            if changes and not any(is_of(view, constants, node) for is_of in known):
                 names.append(node.name)
         elif GRADIENT in node.attr and node.op not in CALLS and not _is_of_silu(view, node):
             names.append(node.name)
     return tuple(names)
+
+
+def _is_of_logsumexp(view: GraphView, constants: Constants, stop: Node) -> bool:
+    """Whether a maximum that has no gradient is taken off and added again around log(sum(exp)).
+
+    The gradient by it is 0, as it is one number for all that a sum adds.
+    """
+
+    def readers(node: Node) -> list[Node]:
+        return [reader for reader, _ in view.consumers(node.ref) if reader.op != "Shape"]
+
+    maximum = view.producer(stop.inputs[0])
+    if maximum.op == "SelectV2":  # where it is finite
+        maximum = view.producer(maximum.inputs[1])
+    path = [node for node in readers(stop) if node.op == "Sub" and node.inputs[1] == stop.ref]
+    for op in ("Exp", "Sum", "Log", "AddV2"):
+        path += [node for node in readers(path[-1]) if node.op == op] if path else []
+    if [node.op for node in path] != ["Sub", "Exp", "Sum", "Log", "AddV2"]:
+        return False
+    if any(len(readers(node)) > 1 or view.is_fetched(node.ref) for node in path[:-1]):
+        return False
+    if maximum.op != "Max" or not maximum.attr["keep_dims"].b or view.is_fetched(stop.ref):
+        return False
+    over = [constants.value(node.inputs[1]) for node in (maximum, path[2])]
+    if over[0] is None or not np.array_equal(*over):
+        return False
+    added = [node for node in readers(stop) if node is not path[0]]
+    if len(added) == 1 and added[0].op in ("Reshape", "Squeeze"):
+        added = readers(added[0])
+    return len(added) == 1 and added[0] is path[-1]
 
 
 def _is_of_moments(view: GraphView, constants: Constants, stop: Node) -> bool:

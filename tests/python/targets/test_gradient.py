@@ -81,6 +81,23 @@ def test_recomputed_at_the_first_call(wrapped, weights, floats, same):
     assert fast.report.count("BlockdnnConv") == 1
 
 
+@pytest.mark.parametrize("axis", [[3], [1, 2], [-1, 1]])
+@pytest.mark.parametrize("keepdims", [True, False])
+def test_logsumexp_has_the_gradient_of_its_formula(axis, keepdims, weights, floats, same):
+    """Which takes off and adds a maximum that TensorFlow does not differentiate."""
+    kernel, x = weights(3, 3, 3, 16), tf.constant(floats(2, 8, 8, 3))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8, 8, 3])])
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        return tf.reduce_logsumexp(y, axis, keepdims)
+
+    fast = bd.optimize(function)
+    assert fast.report.count("BlockdnnConv") == 1
+    same(fast(x), function(x))
+    same(taped(fast, x), taped(function, x))
+
+
 @tf.custom_gradient
 def rounded(x):
     return tf.round(x), lambda dy: dy
@@ -99,6 +116,12 @@ OWN_GRADIENTS = {
     "passed through": tf.grad_pass_through(tf.tanh),
     "a variance of another mean": lambda y: tf.math.squared_difference(
         y, tf.stop_gradient(tf.reduce_mean(y, [1, 2], keepdims=True))
+    ),
+    "a sum of exponentials of other maxima": lambda y: (
+        tf.math.log(
+            tf.reduce_sum(tf.exp(y - tf.stop_gradient(tf.reduce_max(y, 1, keepdims=True))), 2)
+        )
+        + tf.squeeze(tf.stop_gradient(tf.reduce_max(y, 2, keepdims=True)), 2)
     ),
     "in a loop": lambda y: tf.while_loop(
         lambda i, y: i < 2, lambda i, y: (i + 1, y + tf.stop_gradient(y * y)), (0, y)
