@@ -101,6 +101,7 @@ docs: $(installed) ## writes the pages and pictures that are made from code and 
 
 site: $(dev_required) ## builds the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --strict
+	@echo "build/site/index.html; its search needs a server: $(python) -m http.server -d build/site"
 
 format: $(dev_required) $(buildifier) ## formats all sources
 	@build_tools/format.sh fix

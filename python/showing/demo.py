@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import importlib.metadata
 import os
 import pathlib
@@ -13,6 +14,7 @@ import tensorflow as tf
 
 from .. import comparison, folders, metagraph
 from ..errors import UserError
+from ..info import info
 from ..saved_model import optimize_saved_model
 from . import demo_page
 
@@ -108,8 +110,17 @@ def run_demo(
         results.append(_find(name, photograph, functions, count))
     step("writing the page")
     page = folder / "demo.html"
-    page.write_text(demo_page.page(results))
+    page.write_text(demo_page.page(results, _machine()))
     return DemoResult(model, optimised_model, page, tuple(results))
+
+
+def _machine() -> str:
+    facts = info()
+    day = datetime.date.today().isoformat()
+    return (
+        f"Measured on {facts['cpu']}, {facts['threads']} threads, on {day}, with TensorFlow "
+        f"{facts['tensorflow']}, oneDNN {facts['onednn']}."
+    )
 
 
 def _find(name: str, photograph: np.ndarray, functions, runs: int) -> Picture:

