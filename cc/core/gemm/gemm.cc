@@ -136,8 +136,7 @@ void BindC(const GemmPlan& plan, const GemmArgs& args, int64_t row, const Panel&
     }
   }
   if (args.add != nullptr) {
-    e.acc_in = static_cast<const float*>(
-        BytesFrom(args.add, (row * args.add_row_stride + column) * tensors.sum_bytes));
+    e.acc_in = BytesFrom(args.add, (row * args.add_row_stride + column) * tensors.sum_bytes);
     e.acc_scale = args.add_scale;
     e.acc_step = args.add_row_stride;
     e.acc_block_stride = kBlock;
@@ -199,15 +198,10 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range b
     p.num_panels = static_cast<int>(count);
     p.next = block + 2 * kAtOnce <= blocks.end ? NarrowBlock(plan, args, block + kAtOnce) : nullptr;
     kernels.multiply(p);
-    for (int64_t b = 0; b < count; b += kMaxTileBlocks) {
-      const Panel panel = {block + b, std::min<int64_t>(kMaxTileBlocks, count - b), 0};
-      for (int64_t row = 0; row < rows; ++row) {
-        TileArgs tile = {};
-        BindC(plan, of_c, row, panel, nullptr, &tile);
-        EpilogueKernelsFor(plan.isa).of_floats(
-            tile.epilogue, {sums + row * kWidth + b * kBlock, 1, panel.blocks}, tile.dst);
-      }
-    }
+    TileArgs tile = {};
+    BindC(plan, of_c, 0, {block, count, 0}, nullptr, &tile);
+    EpilogueKernelsFor(plan.isa).of_floats(tile.epilogue, {sums, rows, count, kWidth, kBlock},
+                                           tile.dst);
   }
 }
 

@@ -229,7 +229,7 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
         e.acc_step = partial.step;
         e.acc_block_stride = partial.block_stride;
       }
-      const float* const sums = first ? whole.acc_in : partial.base;
+      const void* const sums = first ? whole.acc_in : partial.base;
       float* const to = last ? dst : partial.base;
       if (!last) {
         e.dst_block_stride = partial.block_stride;

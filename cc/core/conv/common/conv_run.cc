@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cc/core/conv/common/plain_store_kernel.h"
+#include "cc/core/post_ops/post_ops_kernel.h"
 
 namespace bd {
 namespace {
@@ -80,22 +80,41 @@ TileEpilogue BlocksEpilogue(const ConvRun& run, int64_t first, int64_t blocks, i
   return e;
 }
 
-void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks,
-                int64_t block_stride, float* row) {
-  PlainStoreArgs s;
-  s.blocks = blocks;
-  s.block_stride = block_stride;
-  s.row = row;
-  s.px = part.end - part.begin;
-  s.first = part.channel;
-  s.count = part.count;
-  s.channels = run.d.oc();
-  s.program = run.plain_program;
-  s.dst_offset = (part.n * run.plane() + part.begin) * run.d.oc();
-  s.sample_offset = part.n * run.d.oc();
-  s.dst = BytesFrom(run.buffers.dst, s.dst_offset * run.plan.tensors.dst_bytes);
-  s.type = run.plan.tensors.dst;
-  PlainStoreKernelsFor(run.plan.isa).store(s);
+TileEpilogue PlainEpilogue(const ConvRun& run, int64_t first, int64_t blocks, int64_t n,
+                           int64_t pixel) {
+  const int64_t channels = run.d.oc();
+  TileEpilogue e = BlocksEpilogue(run, first, blocks, n, pixel);
+  e.tensors = run.plan.tensors;
+  e.row_major = 1;
+  e.program = run.plain_program;
+  e.dst_offset = (n * run.plane() + pixel) * channels + e.channel;
+  e.sample_channel = n * channels;
+  e.dst_step = e.acc_step = e.operand_step = e.channels = channels;
+  if (run.sum != nullptr) e.acc_in = BytesFrom(run.sum, e.dst_offset * e.tensors.sum_bytes);
+  return e;
+}
+
+void StorePlain(const ConvRun& run, const PlainPart& part, float* blocks) {
+  const TileEpilogue e = PlainEpilogue(run, part.first_block, part.blocks, part.n, part.begin);
+  EpilogueKernelsFor(run.plan.isa)
+      .of_floats(e, {blocks, part.end - part.begin, part.blocks},
+                 BytesFrom(run.buffers.dst, e.dst_offset * e.tensors.dst_bytes));
+}
+
+void StorePlainRows(const ConvRun& run, int64_t n, int64_t pixel, int64_t first, int64_t pixels,
+                    int64_t count, float* rows) {
+  const int64_t channels = run.d.oc(), at = (n * run.plane() + pixel) * channels + first;
+  if (count == channels) {  // one run
+    count *= pixels;
+    pixels = 1;
+  }
+  if (const PostOpProgram* program = run.plain_program) {
+    program->kernels->rows(*program, rows,
+                           {pixels, count, count, at, channels, first, channels, n * channels});
+  }
+  for (int64_t p = 0; p < pixels; ++p) {
+    std::copy_n(rows + p * count, count, run.buffers.dst + at + p * channels);
+  }
 }
 
 }  // namespace bd

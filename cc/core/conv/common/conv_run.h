@@ -65,14 +65,20 @@ class BoundConv {
 TileEpilogue BlocksEpilogue(const ConvRun& run, int64_t first, int64_t blocks, int64_t n,
                             int64_t pixel);
 
-// Output pixels [begin, end) of image n, `count` channels from `channel` on, of a plain dst.
+// The same of a plain dst, whose tiles are row-major.
+TileEpilogue PlainEpilogue(const ConvRun& run, int64_t first, int64_t blocks, int64_t n,
+                           int64_t pixel);
+
+// Output pixels [begin, end) of image n, some blocks of channels, of a plain dst.
 struct PlainPart {
-  int64_t n, begin, end, channel, count;
+  int64_t n, begin, end, first_block, blocks;
 };
 
-// Stores them with the chain; `blocks` [block][pixel][16], block_stride floats apart, or null: they
-// are in `row`, which holds (end - begin) * count floats, already.
-void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks,
-                int64_t block_stride, float* row);
+// Stores sums [block][pixel][16] with the chain, which leaves anything there.
+void StorePlain(const ConvRun& run, const PlainPart& part, float* blocks);
+
+// The same of float32 [pixel][count], from channel `first` of pixel `pixel` of image n on.
+void StorePlainRows(const ConvRun& run, int64_t n, int64_t pixel, int64_t first, int64_t pixels,
+                    int64_t count, float* rows);
 
 }  // namespace bd

@@ -37,12 +37,9 @@ class DepthwiseBlock {
 
  private:
   const ConvDesc& d_;
-  const EpilogueTensors& tensors_;
   DepthwiseArgs args_;
-  // Of row 0: in dst, in the tensor to add (null: none), and in operands of dst's shape.
-  float* dst_;
-  const float* sum_;
-  int64_t dst_offset_;
+  int64_t row_of_args_ = 0;  // where its epilogue is
+  float* dst_;               // of row 0
   void (*row_)(const DepthwiseArgs&);
 };
 

@@ -37,7 +37,7 @@ struct LastRow : OneRow<Bfloat16> {
 #endif
 
 // Sums that a bound follows, or swish where a block is one vector, go from registers to a dst of
-// bfloat16; all others by way of the stack.
+// bfloat16; all others by rows.
 struct Bfloat16s {
   using Src = Bfloat16;
 
@@ -45,30 +45,26 @@ struct Bfloat16s {
   static inline __attribute__((always_inline)) void Tile(const DepthwiseArgs& a, int64_t p0,
                                                          void* dst, Add&& add) {
     const TileEpilogue& e = a.epilogue;
-    const bool alone =
-        e.tensors.dst.dtype == DataType::bf16 && e.acc_in == nullptr && e.valid_lanes == kBlock;
-    const bool plain = alone && e.program == nullptr, silu = alone && e.silu && !e.clamp;
+    const InRegisters<float, 1> in_registers(e);
+    const bool silu = e.silu && !e.clamp && e.acc_in == nullptr && e.valid_lanes == kBlock &&
+                      e.tensors.dst.dtype == DataType::bf16;
     alignas(64) float sums[kPx * kBlock];
     for (int v = 0; v < kBlock; v += kLanes) {
       Accumulators<1, kPx, 1> tile;
       tile.Begin(e.bias == nullptr ? nullptr : e.bias + v);
       AddRows(a, v, tile.acc, add);
-      if (plain) {
-        const Vec lo = Set1(e.clamp ? e.lo : -__builtin_inff());
-        const Vec hi = Set1(e.clamp ? e.hi : __builtin_inff());
-        BD_UNROLL
-        for (int p = 0; p < kPx; ++p) {
-          StoreAs(static_cast<Bfloat16*>(dst) + p * kBlock + v, Min(hi, Max(lo, tile.acc[p][0])));
-        }
-      } else {
-        if constexpr (kVecsPerBlock == 1) {
-          if (silu && StoreSilu(tile.acc, static_cast<Bfloat16*>(dst))) return;
-        }
-        BD_UNROLL
-        for (int p = 0; p < kPx; ++p) Store(sums + p * kBlock + v, tile.acc[p][0]);
+      Bfloat16* const to = static_cast<Bfloat16*>(dst) + v;
+      if (in_registers.applies()) {
+        in_registers.Finish(tile.acc, 0, reinterpret_cast<char*>(to));
+        continue;
       }
+      if constexpr (kVecsPerBlock == 1) {
+        if (silu && StoreSilu(tile.acc, to, 0)) return;
+      }
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) Store(sums + p * kBlock + v, tile.acc[p][0]);
     }
-    if (!plain) Finish(a, p0, kPx, sums, dst);
+    if (!in_registers.applies()) Finish(a, p0, kPx, sums, dst);
   }
 
   static void Run(TileFn tile, const DepthwiseArgs& a, int64_t p0, int64_t) {
@@ -76,30 +72,6 @@ struct Bfloat16s {
   }
 
  private:
-  // Out of the registers; false where a sum is out of reach, with acc as before and anything at
-  // dst.
-  template <int kPx>
-  static inline __attribute__((always_inline)) bool StoreSilu(const Vec (&acc)[kPx][1],
-                                                              Bfloat16* dst) {
-    BD_UNROLL
-    for (int first = 0; first < kPx; first += 4) {
-      Vec x[4];
-      BD_UNROLL
-      for (int k = 0; k < 4; ++k) x[k] = acc[first + k < kPx ? first + k : first][0];
-      if (!SiluWithinReach<true>(x, x)) return false;
-      BD_UNROLL
-      for (int p = first; p < kPx && p < first + 4; p += 2) {
-        Bfloat16* const at = dst + p * kBlock;
-        if (p + 1 < kPx) {
-          StoreAs(at, x[p - first], x[p - first + 1]);
-        } else {
-          StoreAs(at, x[p - first]);
-        }
-      }
-    }
-    return true;
-  }
-
 #if defined(BD_AVX512_BF16)
   // Two rows at once, whichever of the window's are there, and the last of an odd number.
   template <typename Acc, typename Add>
@@ -134,11 +106,7 @@ struct Bfloat16s {
   [[gnu::noinline]] static void Finish(const DepthwiseArgs& a, int64_t p0, int64_t px, float* sums,
                                        void* dst) {
     TileEpilogue e = a.epilogue;
-    e.dst_offset += p0 * kBlock;
-    if (e.acc_in != nullptr) {
-      const char* in = reinterpret_cast<const char*>(e.acc_in);
-      e.acc_in = reinterpret_cast<const float*>(in + p0 * kBlock * e.tensors.sum_bytes);
-    }
+    e.Advance(p0);
     FinishByRows<float>(e, {sums, px, 1}, dst);
   }
 };

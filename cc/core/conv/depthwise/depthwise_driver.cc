@@ -145,20 +145,16 @@ DepthwiseArgs DepthwiseArgsOf(const ConvRun& run, int64_t block, int64_t inputs)
 DepthwiseBlock::DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block, int64_t inputs)
     : d_(run.d),
       args_(DepthwiseArgsOf(run, block, inputs)),
-      tensors_(run.plan.tensors),
       row_(run.d.narrow() ? DepthwiseBf16KernelsFor(run.plan.isa).row
                           : DepthwiseKernelsFor(run.plan.isa).row) {
   dst_ = run.d.dst.blocked() ? run.DstBlock(n, block) : nullptr;
   args_.epilogue = BlocksEpilogue(run, block, 1, n, 0);
-  sum_ = args_.epilogue.acc_in;
-  dst_offset_ = args_.epilogue.dst_offset;
 }
 
 void DepthwiseBlock::Run(int64_t h, const float* const* rows) {
-  const int64_t at = h * d_.ow() * kBlock;
-  args_.epilogue.dst_offset = dst_offset_ + at;
-  if (sum_ != nullptr) args_.epilogue.acc_in = BytesFrom(sum_, at * tensors_.sum_bytes);
-  RunInto(rows, BytesFrom(dst_, at * tensors_.dst_bytes));
+  args_.epilogue.Advance((h - row_of_args_) * d_.ow());
+  row_of_args_ = h;
+  RunInto(rows, BytesFrom(dst_, h * d_.ow() * kBlock * args_.epilogue.tensors.dst_bytes));
 }
 
 void DepthwiseBlock::RunInto(const float* const* rows, float* dst) {

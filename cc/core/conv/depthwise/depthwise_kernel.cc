@@ -25,8 +25,7 @@ struct Floats {
     if constexpr (kVecsPerBlock == 1) {
       Accumulators<1, kPx> tile;
       TileEpilogue e = a.epilogue;
-      if (e.acc_in != nullptr) e.acc_in += p0 * kBlock;
-      e.dst_offset += p0 * kBlock;
+      e.Advance(p0);
       tile.Start(e);
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) PrefetchToWrite(dst + (kAhead + p) * kBlock);
@@ -38,7 +37,8 @@ struct Floats {
         Accumulators<1, kPx, 1> tile;
         tile.Begin(e.bias == nullptr ? nullptr : e.bias + v);
         add_rows(tile.acc, v);
-        tile.End(e, e.acc_in == nullptr ? nullptr : e.acc_in + p0 * kBlock + v, dst + v);
+        const float* const in = static_cast<const float*>(e.acc_in);
+        tile.End(e, in == nullptr ? nullptr : in + p0 * kBlock + v, dst + v);
       }
     }
   }

@@ -25,10 +25,9 @@ TaskRange Locate(const ConvRun& run, int64_t task) {
 
 PlainPart PlainPartOf(const ConvRun& run, const TaskRange& r) {
   const DirectPlan& p = run.plan.Own<DirectPlan>();
-  const int64_t first = p.groups[r.group_begin].first_block * kBlock;
+  const int64_t first = p.groups[r.group_begin].first_block;
   const OutputGroup& last = p.groups[r.group_end - 1];
-  const int64_t end = std::min(run.d.oc(), (last.first_block + last.blocks) * kBlock);
-  return {r.n, r.begin, r.end, first, end - first};
+  return {r.n, r.begin, r.end, first, last.first_block + last.blocks - first};
 }
 
 // What a thread has brought within reach of the taps: source blocks [b0, b1) of output pixels
@@ -89,10 +88,7 @@ void TileTask(const ConvRun& run, const TaskRange& r, int thread, PreparedSource
                                        r.begin * kBlock * run.plan.tensors.dst_bytes),
                              0, run.plane() * kBlock};
   RunChunks(run, r, target, thread, prepared);
-  if (plain_dst) {
-    StorePlain(run, PlainPartOf(run, r), blocks, px * kBlock,
-               blocks + p.strip_pixels * run.plan.ocb * kBlock);
-  }
+  if (plain_dst) StorePlain(run, PlainPartOf(run, r), blocks);
 }
 
 // What threads take of each other's tasks: groups, whose weights come alongside while the
@@ -150,7 +146,7 @@ void DotTask(const ConvRun& run, int64_t task, int thread) {
   a.bias = run.bias;
   a.dst = run.scratch.Grant(p.row, thread);
   DirectKernelsFor(run.plan.isa).dot(a);
-  StorePlain(run, PlainPartOf(run, r), nullptr, 0, a.dst);
+  StorePlainRows(run, r.n, r.begin, 0, a.px, a.oc, a.dst);
 }
 
 void RunTiles(const ConvRun& run, ThreadPool& pool) {

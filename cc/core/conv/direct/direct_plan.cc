@@ -376,8 +376,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   }
   plan->tasks = d.n() * p->strips * p->group_splits;
   if (d.dst.channels_last()) {
-    const int64_t blocks = p->variant == kDotLanes ? 0 : plan->ocb * kBlock;
-    p->row.count = p->strip_pixels * (blocks + d.oc());
+    p->row.count = p->strip_pixels * (p->variant == kDotLanes ? d.oc() : plan->ocb * kBlock);
   }
   p->strip = plan->scratch.Book<float>("strip", p->strip.count, plan->threads);
   p->row = plan->scratch.Book<float>("row", p->row.count, plan->threads);

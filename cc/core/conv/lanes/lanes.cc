@@ -23,7 +23,7 @@ struct LanesPlan {
   int64_t ring = 1;                    // source rows that stay spread
   ScratchPiece<float> spread;          // for each thread: [ring][inputs][iw][16]
   ScratchPiece<const float*> of_taps;  // for each thread: [kh][inputs]
-  ScratchPiece<float> row;             // for each thread, of a plain dst: a row twice
+  ScratchPiece<float> row;             // for each thread, of a plain dst
 };
 
 int64_t Inputs(const ConvDesc& d) { return d.ic() / d.groups; }
@@ -57,8 +57,7 @@ class Block {
     if (row_ == nullptr) return rows_.Run(h, of_taps_);
     rows_.RunInto(of_taps_, row_);
     const int64_t begin = h * d_.ow();
-    StorePlain(run_, {n_, begin, begin + d_.ow(), channel_, lanes_}, row_, d_.ow() * kBlock,
-               row_ + d_.ow() * kBlock);
+    StorePlain(run_, {n_, begin, begin + d_.ow(), channel_ / kBlock, 1}, row_);
   }
 
  private:
@@ -123,7 +122,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   plan->tasks = std::clamp<int64_t>(work / 2000, 1, std::min<int64_t>(rows, 4 * plan->threads));
   own->ring = std::clamp<int64_t>((d.kh() - 1) * d.dh() + 1, 1, std::max<int64_t>(1, d.ih()));
   const int64_t spread = own->ring * Inputs(d) * d.iw() * kBlock;
-  const int64_t row = d.dst.channels_last() ? 2 * d.ow() * kBlock : 0;
+  const int64_t row = d.dst.channels_last() ? d.ow() * kBlock : 0;
   own->spread = plan->scratch.Book<float>("strip", spread, plan->threads);
   own->of_taps = plan->scratch.Book<const float*>("taps", d.kh() * Inputs(d), plan->threads);
   own->row = plan->scratch.Book<float>("row", row, plan->threads);

@@ -70,7 +70,7 @@ void Run(const ConvRun& run, ThreadPool& pool) {
     a.dst = run.scratch.Grant(run.plan.Own<RowsPlan>().row, thread);
     a.count = GemvColumn(d.oc(), t + 1, tasks) - first;
     GemvKernelsFor(run.plan.isa).multiply(a);
-    StorePlain(run, {0, 0, rows, first, a.count}, nullptr, 0, a.dst);
+    StorePlainRows(run, 0, 0, first, rows, a.count, a.dst);
   });
 }
 

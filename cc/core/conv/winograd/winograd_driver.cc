@@ -239,8 +239,7 @@ struct TileBlock {
   // Tiles of block `ocb` from one of tile row `row` on, which is tile `at` of this TileBlock.
   void DstRun(int64_t ocb, int64_t n, int64_t row, int64_t column, int64_t tiles,
               int64_t at) const {
-    const ConvDesc& d = run.d;
-    const bool plain = d.dst.channels_last();
+    const bool plain = run.d.dst.channels_last();
     WinogradDstArgs a;
     a.plane_stride = plane_stride();
     a.src = m + (ocb - first_ocb()) * block_stride() + at * kBlock;
@@ -249,21 +248,15 @@ struct TileBlock {
     a.y = row * tile_h();
     a.x = column * tile_w();
     a.tiles = tiles;
-    TileEpilogue& e = a.epilogue;
-    e = BlocksEpilogue(run, ocb, 1, n, 0);
-    a.dst = plain ? nullptr : run.DstBlock(n, ocb);
     if (plain) {
-      e.row_major = 1;
-      e.program = run.plain_program;
-      e.dst_offset = n * run.plane() * d.oc() + e.channel;
-      e.sample_channel = n * d.oc();
-      e.dst_step = e.acc_step = e.operand_step = e.channels = d.oc();
-      e.tensors = plan().tensors;
-      if (run.sum != nullptr) e.acc_in = BytesFrom(run.sum, e.dst_offset * e.tensors.sum_bytes);
-      a.dst = BytesFrom(run.buffers.dst, e.dst_offset * e.tensors.dst_bytes);
+      a.epilogue = PlainEpilogue(run, ocb, 1, n, 0);
+      a.dst = BytesFrom(run.buffers.dst, a.epilogue.dst_offset * plan().tensors.dst_bytes);
+    } else {
+      a.epilogue = BlocksEpilogue(run, ocb, 1, n, 0);
+      a.dst = run.DstBlock(n, ocb);
     }
     if (p.bytes()) return DstOfBytes(ocb * kBlock, &a);
-    const auto& kernel = plain ? kernels.dst_plain : p.pools_tiles ? kernels.dst_max : kernels.dst;
+    const auto& kernel = p.pools_tiles ? kernels.dst_max : kernels.dst;
     kernel[which()](a);
   }
 

@@ -277,15 +277,11 @@ BD_INLINE Vec Pooled(const Vec (&rows)[kPool][kMw], int j) {
   }
 }
 
-// kPx pixels of an output row, the first of them `pixel`, from `row`; *own is a copy of the
-// epilogue for its place.
-template <int kPx, bool kPlain>
-BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t pixel,
-                        TileEpilogue* own) {
-  TileEpilogue& e = *own;
-  const int64_t offset = pixel * (kPlain ? e.dst_step : kBlock);
-  if (e.acc_in != nullptr) e.acc_in = a.epilogue.acc_in + offset;
-  e.dst_offset = a.epilogue.dst_offset + offset;
+// kPx pixels of an output row, the first of them `pixel`, from `row`.
+template <int kPx>
+BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t pixel) {
+  TileEpilogue e = a.epilogue;
+  e.Advance(pixel);
   Accumulators<1, kPx> out;
   out.Start(e);
   BD_UNROLL
@@ -295,32 +291,18 @@ BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t pixe
       out.acc[p][v] = Add(out.acc[p][v], Load(row + p * kBlock + v * kLanes));
     }
   }
-  if constexpr (kPlain) {
-    if (e.valid_lanes == kBlock || e.program != nullptr || e.acc_in != nullptr) {
-      return out.Finish(e, a.dst + offset);  // rows
-    }
-    // Stores by a mask take longer than a few floats.
-    alignas(64) float pixels[kPx * kBlock];
-    out.FinishBlocked(e, pixels);
-    for (int p = 0; p < kPx; ++p) {
-      float* dst = a.dst + offset + p * e.dst_step;
-      for (int i = 0; i < e.valid_lanes; ++i) dst[i] = pixels[p * kBlock + i];
-    }
-  } else {
-    out.FinishBlocked(e, a.dst + offset);
-  }
+  out.FinishBlocked(e, a.dst + pixel * kBlock);
 }
 
 // kPool x kPool pixels of a tile become their maximum. x -> clamp(x + bias) never
 // decreases, rounding included, so maxima come first and the epilogue has fewer pixels.
-template <int kRow, int kPool, bool kPlain = false>
+template <int kRow, int kPool>
 void DstByMemory(const WinogradDstArgs& a) {
   using T = Floats<kRow>;
   constexpr int kW = T::kT.mw / kPool;
-  TileEpilogue epilogue = a.epilogue;
-  const bool floats = epilogue.tensors.floats();
+  const bool by_rows = a.epilogue.row_major || !a.epilogue.tensors.floats();
   DstByRows<T, kPool>(
-      a, floats ? 1 : kTogether,
+      a, by_rows ? kTogether : 1,
       [&](const float* src, int, float* to) {
         DstPatch<T, kPool>(src, a.plane_stride, [&](int i, const auto& y) {
           BD_UNROLL
@@ -330,14 +312,12 @@ void DstByMemory(const WinogradDstArgs& a) {
         });
       },
       [&](float* row, int64_t px, int64_t pixel) {
-        if (!floats) {
+        if (by_rows) {
           FinishRow(a, row, px, pixel);
         } else if (px == kW) {
-          StoreRow<kW, kPlain>(a, row, pixel, &epilogue);
+          StoreRow<kW>(a, row, pixel);
         } else {
-          for (int64_t p = 0; p < px; ++p) {
-            StoreRow<1, kPlain>(a, row + p * kBlock, pixel + p, &epilogue);
-          }
+          for (int64_t p = 0; p < px; ++p) StoreRow<1>(a, row + p * kBlock, pixel + p);
         }
       });
 }
@@ -371,7 +351,6 @@ constexpr void Fill(WinogradKernels* table) {
       table->source_bf16[kRow] = SourceOfPhases<kRow, Bfloat16>;
     }
     table->dst[kRow] = Dst<kRow>;
-    table->dst_plain[kRow] = DstByMemory<kRow, 1, true>;
     if constexpr (kWinogradTransforms[kRow].holds_windows()) {
       table->dst_max[kRow] = DstByMemory<kRow, 2>;
     }

@@ -146,8 +146,6 @@ struct WinogradKernels {
   // Of bfloat16 to planes of bfloat16; null unless rounds_planes(), and without AVX512_BF16.
   void (*source_rounded[kNumWinogradTransforms])(const WinogradSourceArgs&);
   void (*dst[kNumWinogradTransforms])(const WinogradDstArgs&);
-  // Of a row-major epilogue, whose steps are all dst_step.
-  void (*dst_plain[kNumWinogradTransforms])(const WinogradDstArgs&);
   // Of maxima, by a bias and a clamp at most; null where windows would straddle tiles.
   void (*dst_max[kNumWinogradTransforms])(const WinogradDstArgs&);
 };

@@ -138,19 +138,14 @@ BD_INLINE void DstByRows(const WinogradDstArgs& a, int64_t together, Patch&& pat
 template <typename Element>
 void FinishRow(const WinogradDstArgs& a, Element* sums, int64_t px, int64_t pixel) {
   TileEpilogue e = a.epilogue;
-  const int64_t offset = pixel * (e.row_major ? e.dst_step : kBlock);
-  if (e.acc_in != nullptr) {
-    const char* const in = reinterpret_cast<const char*>(e.acc_in);
-    e.acc_in = reinterpret_cast<const float*>(in + offset * e.tensors.sum_bytes);
-  }
-  e.dst_offset += offset;
+  e.Advance(pixel);
   if constexpr (__is_same(Element, float)) {
     for (int64_t i = 0; e.bias != nullptr && i < px * kBlock; i += kLanes) {
       Store(sums + i, Add(Load(sums + i), Load(e.bias + i % kBlock)));
     }
   }
   FinishByRows<Element>(e, {sums, px, 1},
-                        reinterpret_cast<char*>(a.dst) + offset * e.tensors.dst_bytes);
+                        reinterpret_cast<char*>(a.dst) + pixel * e.dst_step * e.tensors.dst_bytes);
 }
 
 #if defined(BD_AVX512)

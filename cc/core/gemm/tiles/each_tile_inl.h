@@ -17,8 +17,7 @@ void EachTile(const TileArgs& all) {
     a.dst += kPx * a.epilogue.dst_step;
     a.prefetch += (a.taps * kBlock + a.tail_taps * a.tail_length) * a.prefetch_step;
     if (a.fip.pixel_terms != nullptr) a.fip.pixel_terms += kPx;
-    a.epilogue.dst_offset += kPx * a.epilogue.operand_step;
-    if (a.epilogue.acc_in != nullptr) a.epilogue.acc_in += kPx * a.epilogue.acc_step;
+    a.epilogue.Advance(kPx);
   }
 }
 

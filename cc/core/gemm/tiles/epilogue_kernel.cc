@@ -69,35 +69,41 @@ class RealsOfInts : public Reals {
 
 using StepsOfInts = InSteps<1>;
 
-inline int ValidLanes(const TileEpilogue& e, const TileSums& tile, int64_t block) {
-  return block + 1 < tile.blocks ? kBlock : e.valid_lanes;
-}
+// The rows of sums of a block, of which `valid` lanes are columns.
+template <typename Element>
+struct BlockSums {
+  Element* at;
+  int64_t rows, step, block;
+  int valid;
+};
 
-// The rows of a block, without the program. Of `valid` lanes that are there others become zero or,
-// in C by rows, are not stored; where all are, bytes are clamped as they are rounded.
+// To `out`, where the rows of C are, or to where the sums were, for the program. Of lanes that are
+// no columns a blocked C gets zeros, and one by rows nothing. Whole blocks of bytes are clamped as
+// they are rounded.
 template <bool kWhole, typename Sums, typename Sum, typename Dst>
-inline __attribute__((always_inline)) void PassBlock(const TileEpilogue& e, int64_t block,
-                                                     const typename Sums::Element* sums,
-                                                     int64_t rows, int valid, bool by_lanes,
-                                                     Dst* out) {
+inline __attribute__((always_inline)) void PassRows(const TileEpilogue& e,
+                                                    const BlockSums<typename Sums::Element>& of,
+                                                    Dst* out) {
   constexpr bool kSteps = std::is_same_v<Sums, StepsOfInts>;
   constexpr bool kClampsApart = !kWhole || !std::is_same_v<Dst, uint8_t>;
+  const bool in_place = static_cast<const void*>(out) == of.at;
+  const bool clamp = e.clamp != 0 && !in_place, by_lanes = e.row_major != 0 && !in_place;
+  const int64_t in_step = e.acc_step, out_step = in_place ? of.step : e.dst_step, rows = of.rows;
   const Quantization quantization = e.tensors.dst.quantization;
-  const bool clamp = e.clamp != 0;
   const Quantizer to =
       kClampsApart || !clamp ? Quantizer(quantization) : Quantizer(quantization, e.lo, e.hi);
   const float of_unit = kSteps ? 1.f / quantization.scale : 1.f;
   const Vec lo = Set1(e.lo * of_unit), hi = Set1(e.hi * of_unit);
-  const int64_t in_step = e.acc_step, out_step = e.dst_step;
-  const auto* in =
-      static_cast<const Sum*>(static_cast<const void*>(e.acc_in)) + block * e.acc_block_stride;
-  Sums stands_for(e, block);
-  for (int64_t p = 0; p < rows; ++p, sums += kBlock, out += out_step) {
+  const auto* in = static_cast<const Sum*>(e.acc_in) + of.block * e.acc_block_stride;
+  const auto* sums = of.at;
+  const int64_t step = of.step;
+  Sums stands_for(e, of.block);
+  for (int64_t p = 0; p < rows; ++p, sums += step, out += out_step) {
     stands_for.Row(p);
     Vec x[kVecsPerBlock];
     BD_UNROLL
     for (int v = 0; v < kVecsPerBlock; ++v) {
-      const int lanes = kWhole ? kLanes : AtMostLanes(valid - v * kLanes);
+      const int lanes = kWhole ? kLanes : AtMostLanes(of.valid - v * kLanes);
       x[v] = stands_for.OfRow(sums + v * kLanes, v);
       if constexpr (!std::is_same_v<Sum, Nothing>) {
         x[v] = stands_for.Plus(x[v], in + p * in_step + v * kLanes, lanes);
@@ -116,40 +122,33 @@ inline __attribute__((always_inline)) void PassBlock(const TileEpilogue& e, int6
 }
 
 template <typename Sums, typename Sum, typename Dst>
-[[gnu::noinline]] void Pass(const TileEpilogue& e, const TileSums& tile, Dst* dst) {
-  const bool by_lanes = e.row_major && static_cast<const void*>(dst) != tile.at;
-  const auto* sums = static_cast<const typename Sums::Element*>(tile.at);
-  for (int64_t b = 0; b < tile.blocks; ++b) {
-    const int valid = ValidLanes(e, tile, b);
-    const auto* of_block = sums + b * tile.rows * kBlock;
-    Dst* const out = dst + b * e.dst_block_stride;
-    if (valid < kBlock) {
-      PassBlock<false, Sums, Sum>(e, b, of_block, tile.rows, valid, by_lanes, out);
-    } else {
-      PassBlock<true, Sums, Sum>(e, b, of_block, tile.rows, valid, by_lanes, out);
-    }
-  }
+[[gnu::noinline]] void Pass(const TileEpilogue& e, const BlockSums<typename Sums::Element>& of,
+                            Dst* out) {
+  if (of.valid < kBlock) return PassRows<false, Sums, Sum>(e, of, out);
+  PassRows<true, Sums, Sum>(e, of, out);
 }
 
 template <typename Sums, typename Dst>
-void PassOf(const TileEpilogue& e, const TileSums& tile, Dst* dst) {
-  if (e.acc_in == nullptr) return Pass<Sums, Nothing>(e, tile, dst);
+void PassOf(const TileEpilogue& e, const BlockSums<typename Sums::Element>& of, Dst* out) {
+  if (e.acc_in == nullptr) return Pass<Sums, Nothing>(e, of, out);
   switch (e.tensors.sum.dtype) {
     case DataType::bf16:
-      return Pass<Sums, Bfloat16>(e, tile, dst);
+      return Pass<Sums, Bfloat16>(e, of, out);
     case DataType::u8:
-      return Pass<Sums, uint8_t>(e, tile, dst);
+      return Pass<Sums, uint8_t>(e, of, out);
     default:
-      return Pass<Sums, float>(e, tile, dst);
+      return Pass<Sums, float>(e, of, out);
   }
 }
 
 // Sums whose program is swish, in one pass. Swish makes no number larger: of int32, all are small.
 template <typename Sums, typename Dst>
-[[gnu::noinline]] void FinishSilu(const TileEpilogue& e, const TileSums& tile, Dst* dst) {
+[[gnu::noinline]] void FinishSilu(const TileEpilogue& e,
+                                  const BlockSums<typename Sums::Element>& of, Dst* out) {
   constexpr int64_t kTogether = 4 / kVecsPerBlock;  // rows
   const Quantizer to(e.tensors.dst.quantization);
   const float step = e.tensors.dst.quantization.scale;
+  const Sums stands_for(e, of.block);
   const auto finish = [&](Vec(&x)[4], Dst* at) {
     if constexpr (std::is_same_v<Sums, StepsOfInts>) {
       SiluOfSteps(step, x);
@@ -159,82 +158,83 @@ template <typename Sums, typename Dst>
       to.StoreFour(at, x);
     }
   };
-  for (int64_t b = 0; b < tile.blocks; ++b, dst += e.dst_block_stride) {
-    const Sums stands_for(e, b);
-    const auto* sums = static_cast<const typename Sums::Element*>(tile.at) + b * tile.rows * kBlock;
-    for (int64_t p = 0; p < tile.rows; p += kTogether) {
-      Vec x[4];
-      BD_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int64_t row = p + i / kVecsPerBlock;
-        const int v = i % kVecsPerBlock;
-        x[i] = stands_for.OfRow(sums + (row < tile.rows ? row : p) * kBlock + v * kLanes, v);
-      }
-      if (p + kTogether <= tile.rows) {
-        finish(x, dst + p * kBlock);
-      } else {
-        alignas(64) Dst some[4 * kLanes];
-        finish(x, some);
-        __builtin_memcpy(dst + p * kBlock, some,
-                         static_cast<size_t>((tile.rows - p) * kBlock) * sizeof(Dst));
-      }
+  for (int64_t p = 0; p < of.rows; p += kTogether) {
+    Vec x[4];
+    BD_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int64_t row = p + i / kVecsPerBlock;
+      const int v = i % kVecsPerBlock;
+      x[i] = stands_for.OfRow(of.at + (row < of.rows ? row : p) * kBlock + v * kLanes, v);
+    }
+    if (p + kTogether <= of.rows) {
+      finish(x, out + p * kBlock);
+    } else {
+      alignas(64) Dst some[4 * kLanes];
+      finish(x, some);
+      __builtin_memcpy(out + p * kBlock, some,
+                       static_cast<size_t>((of.rows - p) * kBlock) * sizeof(Dst));
     }
   }
 }
 
 // Whether FinishSilu may be: what is no int32 keeps its lanes that are not there from NaN.
 template <typename Sums>
-bool IsSiluAlone(const TileEpilogue& e, const TileSums& tile) {
+bool IsSiluAlone(const TileEpilogue& e, const BlockSums<typename Sums::Element>& of) {
   if (!e.silu || e.row_major || e.acc_in != nullptr || e.clamp || e.row_scale != nullptr) {
     return false;
   }
   if constexpr (std::is_same_v<Sums, StepsOfInts>) {
-    for (int64_t b = 0; b < tile.blocks; ++b) {
-      if (!StepsOfInts(e, b).AreSmall()) return false;
-    }
-    return true;
+    return StepsOfInts(e, of.block).AreSmall();
+  } else {
+    return of.valid >= kBlock;
   }
-  return e.valid_lanes >= kBlock;
 }
 
-void RunProgram(const TileEpilogue& e, const TileSums& tile) {
+// Of a blocked C to `out`, which may be `numbers`; of one by rows in place.
+void RunProgram(const TileEpilogue& e, const BlockSums<float>& numbers, float* out) {
   const PostOpProgram& program = *e.program;
-  for (int64_t b = 0; b < tile.blocks; ++b) {
-    float* const block = static_cast<float*>(tile.at) + b * tile.rows * kBlock;
-    const int64_t at = e.dst_offset + b * e.dst_block_stride, channel = e.channel + b * kBlock;
-    const int valid = ValidLanes(e, tile, b);
-    if (e.row_major) {
-      program.kernels->rows(
-          program, block,
-          {tile.rows, kBlock, valid, at, e.operand_step, channel, e.channels, e.sample_channel});
-    } else {
-      program.kernels->blocked(program, block, block, static_cast<int>(tile.rows), at, channel,
-                               e.sample_channel + b * kBlock, valid);
-    }
+  const int64_t at = e.dst_offset + numbers.block * e.dst_block_stride;
+  const int64_t of_block = numbers.block * kBlock, channel = e.channel + of_block;
+  if (e.row_major) {
+    program.kernels->rows(program, numbers.at,
+                          {numbers.rows, numbers.step, numbers.valid, at, e.operand_step, channel,
+                           e.channels, e.sample_channel});
+  } else {
+    program.kernels->blocked(program, numbers.at, out, static_cast<int>(numbers.rows), at, channel,
+                             e.sample_channel + of_block, numbers.valid);
   }
 }
 
-// With a program sums become the numbers that they stand for where they lie, then these go to dst.
+// With a program sums become the numbers that they stand for where they lie, then these go to C.
 template <typename Sums, typename Dst>
-void FinishTo(const TileEpilogue& e, const TileSums& tile, void* to) {
-  Dst* const dst = static_cast<Dst*>(to);
-  constexpr bool kBytesOfInts = std::is_same_v<Sums, RealsOfInts> && std::is_same_v<Dst, uint8_t>;
+void FinishBlock(const TileEpilogue& e, const BlockSums<typename Sums::Element>& of, Dst* out) {
+  constexpr bool kFloats = std::is_same_v<Sums, RealsOfFloats>;
+  constexpr bool kBytesOfInts = !kFloats && std::is_same_v<Dst, uint8_t>;
   using Blocked = std::conditional_t<kBytesOfInts, StepsOfInts, Sums>;
   if (e.program == nullptr) {
-    if (kBytesOfInts && !e.row_major) return PassOf<Blocked>(e, tile, dst);
-    return PassOf<Sums>(e, tile, dst);
+    return e.row_major ? PassOf<Sums>(e, of, out) : PassOf<Blocked>(e, of, out);
   }
-  if constexpr (kBytesOfInts ||
-                (std::is_same_v<Sums, RealsOfFloats> && std::is_same_v<Dst, Bfloat16>)) {
-    if (IsSiluAlone<Blocked>(e, tile)) return FinishSilu<Blocked>(e, tile, dst);
+  if constexpr (kBytesOfInts || (kFloats && std::is_same_v<Dst, Bfloat16>)) {
+    if (IsSiluAlone<Blocked>(e, of)) return FinishSilu<Blocked>(e, of, out);
   }
-  TileEpilogue numbers = e;
-  numbers.clamp = 0;
-  numbers.dst_step = kBlock;
-  numbers.dst_block_stride = tile.rows * kBlock;
-  PassOf<Sums>(numbers, tile, static_cast<float*>(tile.at));
-  RunProgram(e, tile);
-  Pass<RealsOfFloats, Nothing>(e, tile, dst);
+  const BlockSums<float> numbers = {static_cast<float*>(static_cast<void*>(of.at)), of.rows,
+                                    of.step, of.block, of.valid};
+  if (!kFloats || e.acc_in != nullptr) PassOf<Sums>(e, of, numbers.at);
+  if constexpr (std::is_same_v<Dst, float>) {
+    if (!e.row_major) return RunProgram(e, numbers, out);
+  }
+  RunProgram(e, numbers, numbers.at);
+  Pass<RealsOfFloats, Nothing>(e, numbers, out);
+}
+
+template <typename Sums, typename Dst>
+void FinishTo(const TileEpilogue& e, const TileSums& tile, void* dst) {
+  auto* const sums = static_cast<typename Sums::Element*>(tile.at);
+  for (int64_t b = 0; b < tile.blocks; ++b) {
+    const int valid = b + 1 < tile.blocks ? kBlock : e.valid_lanes;
+    FinishBlock<Sums>(e, {sums + b * tile.block_stride, tile.rows, tile.step, b, valid},
+                      static_cast<Dst*>(dst) + b * e.dst_block_stride);
+  }
 }
 
 template <typename Sums>

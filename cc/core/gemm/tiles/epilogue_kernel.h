@@ -30,7 +30,7 @@ struct TileEpilogue {
   // floats begin at the bias. Those of int32 always have one, zero like the bias where there is no
   // column.
   const float *scale = nullptr, *bias = nullptr, *row_scale = nullptr;
-  const float* acc_in = nullptr;  // or null: partial sums, or a tensor to add
+  const void* acc_in = nullptr;  // or null: partial sums, or a tensor to add
   float acc_scale = 0.f;
   int32_t clamp = 0;
   float lo = 0.f, hi = 0.f;
@@ -48,12 +48,22 @@ struct TileEpilogue {
   int64_t dst_step = 16, acc_step = 16, operand_step = 16;
   int64_t dst_block_stride = 16, acc_block_stride = 0;
   EpilogueTensors tensors;
+
+  // To the rows from the next `rows` on; dst is the caller's.
+  inline __attribute__((always_inline)) void Advance(int64_t rows) {
+    dst_offset += rows * operand_step;
+    if (row_scale != nullptr) row_scale += rows;
+    if (acc_in != nullptr) {
+      acc_in = static_cast<const char*>(acc_in) + rows * acc_step * tensors.sum_bytes;
+    }
+  }
 };
 
-// Sums of a tile, [block][row][16], of float or of int32.
+// Sums of a tile, of float or of int32: [block][row][16], or of a row-major C as the strides say.
 struct TileSums {
   void* at;
   int64_t rows, blocks;
+  int64_t step = 16, block_stride = 16 * rows;
 };
 
 // The epilogue by rows, to C from `dst` on; sums are left with anything. Sums of int32 give the

@@ -184,8 +184,7 @@ void Tile(const TileArgs& a) {
     tile.FinishBlocked(e, dst);
     first += kPx * kBlock;
     dst += kPx * e.dst_step;
-    e.dst_offset += kPx * e.operand_step;
-    if (e.acc_in != nullptr) e.acc_in += kPx * e.acc_step;
+    e.Advance(kPx);
   }
 }
 
@@ -285,8 +284,7 @@ void StridedTile(const TileArgs& a) {
     tile.Finish(e, dst);
     src += kPx * a.px_stride;
     dst += kPx * e.dst_step;
-    e.dst_offset += kPx * e.operand_step;
-    if (e.acc_in != nullptr) e.acc_in += kPx * e.acc_step;
+    e.Advance(kPx);
   }
 }
 

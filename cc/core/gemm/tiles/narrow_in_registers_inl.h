@@ -109,10 +109,10 @@ class InRegisters<float, kBlocks> {
 
   bool applies() const { return applies_; }
 
+  // Rows from `row` of the tiles that begin at `dst`, [row][vector]; or of a block some vectors.
   template <int kPx, int kVecs>
   inline __attribute__((always_inline)) void Finish(const Vec (&acc)[kPx][kVecs], int64_t row,
                                                     char* dst) const {
-    static_assert(kVecs == kBlocks * kVecsPerBlock);
     Bfloat16* const out = reinterpret_cast<Bfloat16*>(dst) + row * kBlock;
     BD_UNROLL
     for (int i = 0; i < kPx * kVecs; ++i) {
@@ -151,8 +151,7 @@ class InRegisters<int32_t, kBlocks> {
   inline __attribute__((always_inline)) void Finish(const IVec (&acc)[kPx][kVecs], int64_t row,
                                                     char* dst) const {
     static_assert(kVecs == kBlocks * kVecsPerBlock);
-    const uint8_t* const in =
-        static_cast<const uint8_t*>(static_cast<const void*>(e_.acc_in)) + row * kBlock;
+    const uint8_t* const in = static_cast<const uint8_t*>(e_.acc_in) + row * kBlock;
     uint8_t* const out = reinterpret_cast<uint8_t*>(dst) + row * kBlock;
     BD_UNROLL
     for (int b = 0; b < kBlocks; ++b) {

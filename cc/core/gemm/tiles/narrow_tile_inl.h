@@ -76,7 +76,7 @@ template <typename Type, int kBlocks, int kPx>
 void NarrowTile(const TileArgs& all) {
   TileArgs a = all;
   TileEpilogue& e = a.epilogue;
-  const int64_t dst_bytes = e.tensors.dst_bytes, sum_bytes = e.tensors.sum_bytes;
+  const int64_t dst_bytes = e.tensors.dst_bytes;
   const char* src = reinterpret_cast<const char*>(a.src);
   char* dst = reinterpret_cast<char*>(a.dst);
   constexpr int64_t kTogether = kRowsTogether / kPx;
@@ -105,12 +105,7 @@ void NarrowTile(const TileArgs& all) {
       FinishByRows<typename Type::AccElement>(e, {sums, rows, kBlocks}, dst);
     }
     dst += rows * e.dst_step * dst_bytes;
-    if (e.row_scale != nullptr) e.row_scale += rows;
-    e.dst_offset += rows * e.operand_step;
-    if (e.acc_in != nullptr) {
-      e.acc_in = reinterpret_cast<const float*>(reinterpret_cast<const char*>(e.acc_in) +
-                                                rows * e.acc_step * sum_bytes);
-    }
+    e.Advance(rows);
   }
 }
 
