@@ -171,7 +171,7 @@ class _Traced:
         except Exception as error:
             return self._leave(f"optimizing it failed: {_line(error)}", logging.WARNING)
         report = self.account.report = self._call.report
-        if not report.converted and not report.blocked:
+        if not report.converted:
             reasons = [reason for _, reason in report.declined[:1]]
             return self._leave(": ".join(["nothing in it is converted", *reasons]))
         if self.switch.min_gain:
@@ -267,9 +267,11 @@ def _why_left(function) -> str:
             return f"it assigns variables: {name} ({op})"
         if op not in _NEXT and not is_count:
             return f"{name} ({op}) acts outside of it or draws"
-    nodes = [op.name for op in function.graph.get_operations()]
-    nodes += [node.name for one in library for node in one.node_def]
-    if any(map(_GRADIENTS.search, nodes)):
+    nodes = [(op.name, op.type) for op in function.graph.get_operations()]
+    nodes += [(node.name, node.op) for one in library for node in one.node_def]
+    if any(op.startswith("Blockdnn") for _, op in nodes):
+        return "it has ops of ours already"
+    if any(_GRADIENTS.search(name) for name, _ in nodes):
         return "it computes gradients"
     return ""
 
