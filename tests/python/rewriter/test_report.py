@@ -175,7 +175,7 @@ def test_a_function_that_is_blocked_in_part(rewrite, weights, conv):
 
 def test_it_says_what_memory_weights_and_ops_take():
     model = keras.Sequential([keras.Input((8, 8, 256)), keras.layers.Conv2D(256, 3)])
-    report = bd.optimize(model, algorithm="winograd").report
+    report = bd.optimize(model, options=bd.Options(algorithm="winograd")).report
     (convolution,) = report.converted
     weights = 4 * 9 * 256 * 256
     assert weights <= report.memory["weights"] < weights + 2048
