@@ -206,11 +206,10 @@ def costs(found: dict[str, dict]) -> str:
     best = best_peer_of(mobile)
     small = mobile["peers"][best]["median_ms"] / mobile["peers"][loaded]["median_ms"]
     return (
-        f"What it costs: a process with ResNet-50 takes {memory[0]:,} MiB instead of {memory[1]:,} "
-        f"with TensorFlow alone, and {start[0]:.1f} s to its first result instead of "
-        f"{start[1]:.1f}. Where it gains least: MobileNetV2 called through "
-        f"`tf.saved_model.load` runs at "
-        f"{small:.2f} times the speed of {title(best)}."
+        f"What it cost in these runs: a process with ResNet-50 took {memory[0]:,} MiB in all, and "
+        f"{memory[1]:,} with TensorFlow alone; its first result came after {start[0]:.1f} s, and "
+        f"after {start[1]:.1f}. Where it gained least: MobileNetV2 called through "
+        f"`tf.saved_model.load` ran at {small:.2f} times the speed of {title(best)}."
     )
 
 
