@@ -313,12 +313,8 @@ class Rewrite:
         variables = {name: self.bundles.variable(value) for name, value in values}
         self.variables = list(variables.values())
         self.report.weights = sum(v.dtype.size * v.shape.num_elements() for v in self.variables)
-        self.report.notes += _frozen_numbers(self.concrete, module, variables)
-        if missed := self.bundles.missed(self.concrete):
-            self.report.notes.append(
-                f"{_names(missed)}: optimize could not see them, so that they have their values of "
-                "the first call with this signature"
-            )
+        if not self.options.is_live:
+            self.report.notes += _frozen(self.concrete, module, variables, self.bundles)
         handles = {name: variable.handle for name, variable in variables.items()}
         return dataclasses.replace(module, captures=module.captures | handles)
 
@@ -484,15 +480,22 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
-def _frozen_numbers(concrete, module: Module, variables: Mapping) -> list[str]:
-    """A note of variables of one number: settings like a temperature, more than weights."""
+def _frozen(concrete, module: Module, variables: Mapping, bundles: Bundles) -> list[str]:
+    """Notes of what a snapshot has of other than weights, or of another moment.
+
+    A variable of one number is a setting, like a temperature.
+    """
     read = module.main.constants.read_tensors.keys() | variables.keys()
     handles = {id(handle) for name, handle in module.captures.items() if name in read}
-    numbers = [v for v in concrete.variables if v.shape.rank == 0 and id(v.handle) in handles]
-    if not numbers or module.main.constants.live:
-        return []
-    text = 'variables of one number keep their values of now; weights="live" follows'
-    return [f"{_names(numbers)}: {text}"]
+    frozen = [variable for variable in concrete.variables if id(variable.handle) in handles]
+    texts = {
+        'variables of one number keep their values of now; weights="live" follows': [
+            variable for variable in frozen if variable.shape.rank == 0
+        ],
+        "optimize could not see them, so that they have their values of the first call with this "
+        "signature": [variable for variable in frozen if bundles.missed(variable)],
+    }
+    return [f"{_names(found)}: {text}" for text, found in texts.items() if found]
 
 
 def _names(variables: Sequence) -> str:

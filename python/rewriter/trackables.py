@@ -71,10 +71,9 @@ class Bundles:
                     found.append(variable)
         return found
 
-    def missed(self, concrete) -> list[tf.Variable]:
-        """The variables of a function that are none of the moment's."""
-        variables = concrete.variables if self.moment else ()
-        return [variable for variable in variables if id(variable.handle) not in self.moment]
+    def missed(self, variable: tf.Variable) -> bool:
+        """Whether there is a moment, of which the variable has no value."""
+        return bool(self.moment) and id(variable.handle) not in self.moment
 
     def variable(self, values) -> tf.Variable:
         """One that has these values: an array, or a tensor, of which no copy is made."""
