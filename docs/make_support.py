@@ -56,7 +56,15 @@ OF_ONE_OP = {
     "BlockdnnInnerProduct": {"weights_shape": [16, 16]},
     "BlockdnnResize": {"scales": [1, 1]},
 }
-INTERNAL = ("Grad", "BackwardWeights", "Region", "Threads", "Follow", "FoldBatchNorm")
+INTERNAL = (
+    "Grad",
+    "BackwardWeights",
+    "Region",
+    "Threads",
+    "Follow",
+    "FoldBatchNorm",
+    "ReadWeights",
+)
 RANKS = range(1, 7)
 
 INTRODUCTION = """# Supported ops
