@@ -64,6 +64,7 @@ INTERNAL = (
     "Follow",
     "FoldBatchNorm",
     "ReadWeights",
+    "Snapshot",
 )
 RANKS = range(1, 7)
 
