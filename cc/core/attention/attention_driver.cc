@@ -58,6 +58,15 @@ class Worker {
     return plan_.along_heads ? strides.head : strides.row;
   }
 
+  // Rows of bfloat16 in dwords, which may lie where those of floats did.
+  void RoundRows(const float* src, int64_t src_stride, int64_t rows, int64_t columns, float* dst,
+                 int64_t dst_stride) const {
+    const auto round = Bf16TileKernelsFor(plan_.isa).row;
+    for (int64_t r = 0; r < rows; ++r) {
+      round({DataType::f32, src + r * src_stride, columns, dst + r * dst_stride, nullptr});
+    }
+  }
+
   // The first `keys` keys and their values.
   void Pack(const Group& group, int64_t keys) const {
     const float* k = buffers_.k + d_.k.offset(group.b, group.g, 0);
@@ -67,8 +76,8 @@ class Worker {
       const int64_t columns = std::min(panel.blocks * kBlock, d_.keys - first);
       GemmB rows = {k + first * d_.k.row, 1, d_.k.row};
       if (plan_.rounds) {
-        plan_.kernels->round(k + first * d_.k.row, d_.k.row, columns, d_.head_size, 1.f,
-                             rounded_keys_);
+        RoundRows(k + first * d_.k.row, d_.k.row, columns, d_.head_size, rounded_keys_,
+                  plan_.scores.k_dwords);
         rows = {rounded_keys_, 1, plan_.scores.k_dwords};
       }
       PackPanel(rows, plan_.scores.k_dwords, columns, panel.blocks, keys_ + panel.offset);
@@ -87,12 +96,18 @@ class Worker {
 
   void RunBlock(const Group& group, const Block& block) const {
     const int64_t keys = Keys(block);
-    const auto scale = plan_.rounds ? plan_.kernels->round : plan_.kernels->scale;
-    scale(buffers_.q + d_.q.offset(group.b, block.n, block.t), RowStride(d_.q), block.rows,
-          d_.head_size, d_.soft_cap == 0.f ? d_.scale : d_.scale / d_.soft_cap, queries_);
+    plan_.kernels->scale(buffers_.q + d_.q.offset(group.b, block.n, block.t), RowStride(d_.q),
+                         block.rows, d_.head_size,
+                         d_.soft_cap == 0.f ? d_.scale : d_.scale / d_.soft_cap, queries_);
     if (!plan_.packs) return RunUnpacked(group, block, keys);
+    if (plan_.rounds) {
+      RoundRows(queries_, d_.head_size, block.rows, d_.head_size, queries_, plan_.scores.k_dwords);
+    }
     MultiplyByKeys(block, keys);
     Weigh(group, block, keys);
+    if (plan_.rounds) {
+      RoundRows(scores_, plan_.scores_stride, block.rows, keys, scores_, plan_.scores_stride);
+    }
     MultiplyByValues(group, block, keys);
   }
 
@@ -168,7 +183,6 @@ class Worker {
       rows.masked = d_.masked;
       rows.zero_masked = d_.zero_masked;
     }
-    rows.rounds = plan_.rounds;
     plan_.kernels->weigh(rows);
   }
 

@@ -1,6 +1,6 @@
 #include "cc/core/attention/attention_kernel.h"
 
-#include "cc/simd/convert/quantized.h"
+#include "cc/simd/convert/convert.h"
 #include "cc/simd/math/softmax_row.h"
 
 namespace bd::BD_ISA {
@@ -9,26 +9,6 @@ namespace {
 void Scale(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
            float* dst) {
   for (int64_t r = 0; r < rows; ++r) ScaleRow(src + r * stride, scale, columns, dst + r * columns);
-}
-
-// In memory order, so that dst may begin where src does.
-inline void RoundRow(const float* src, float factor, int64_t columns, float* dst) {
-  const Quantizer to{Quantization()};
-  const Vec scale = Set1(factor);
-  char* out = reinterpret_cast<char*>(dst);
-  for (int64_t c = 0; c < columns; c += kLanes) {
-    const int n = static_cast<int>(columns - c < kLanes ? columns - c : kLanes);
-    alignas(64) Bfloat16 some[kLanes];
-    to.Store(some, Mul(LoadN(src + c, n), scale));
-    __builtin_memcpy(out + c * sizeof(Bfloat16), some, static_cast<size_t>(n) * sizeof(Bfloat16));
-  }
-  if (columns % 2 != 0) __builtin_memset(out + columns * sizeof(Bfloat16), 0, sizeof(Bfloat16));
-}
-
-void Round(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
-           float* dst) {
-  const int64_t dwords = (columns + 1) / 2;
-  for (int64_t r = 0; r < rows; ++r) RoundRow(src + r * stride, scale, columns, dst + r * dwords);
 }
 
 // A vector of floats that are bfloat16 numbers.
@@ -105,7 +85,6 @@ void Weigh(const AttentionRows& a) {
     SoftmaxRow(scores, columns, scores);
     if (a.zero_masked) MaskRow(a.mask + r * a.mask_stride, a.mask_step, columns, 0.f, scores);
     for (int64_t c = columns; c < a.columns; ++c) scores[c] = 0.f;
-    if (a.rounds) RoundRow(scores, 1.f, a.columns, scores);
   }
 }
 
@@ -158,7 +137,7 @@ void Combine(const float* weights, const float* v, int64_t stride, int64_t keys,
   }
 }
 
-constexpr AttentionKernels kKernels = {Scale, Round, Pair, Weigh, Dots, Combine};
+constexpr AttentionKernels kKernels = {Scale, Pair, Weigh, Dots, Combine};
 
 }  // namespace
 

@@ -27,15 +27,11 @@ struct AttentionRows {
   int64_t mask_stride, mask_step;
   float masked;
   bool zero_masked;  // the weights of masked scores are 0, in rows of nothing else, too
-  bool rounds;       // weights are bfloat16, in dwords from where the row begins
 };
 
 struct AttentionKernels {
   // dst[r][c] = scale * src[r * stride + c], rows of dst one behind the other.
   void (*scale)(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
-                float* dst);
-  // The same in bfloat16: rows of dst are whole dwords, a zero behind an odd number of columns.
-  void (*round)(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
                 float* dst);
   // Dword [r / 2][c] of dst, which has `width` columns, is src[r][c] and src[r + 1][c] in bfloat16;
   // zero where there is none.

@@ -120,7 +120,7 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
     const int64_t columns = p.scores.panels[0].blocks * kBlock;
     p.rounded_keys = p.scratch.Book<float>("keys", columns * p.scores.k_dwords, threads);
   }
-  p.query_rows = p.scratch.Book<float>("queries", rows * p.scores.k_dwords, threads);
+  p.query_rows = p.scratch.Book<float>("queries", rows * d.head_size, threads);
   p.score_rows = p.scratch.Book<float>("scores", rows * p.scores_stride, threads);
   *plan = std::move(p);
   return plan->scratch.Check();

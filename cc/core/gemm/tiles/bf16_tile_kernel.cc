@@ -49,17 +49,25 @@ struct Bf16SumsType : Bf16Type {
 
 void Row(const NarrowRow& row) {
   Bfloat16* dst = reinterpret_cast<Bfloat16*>(row.dst);
-  if (row.count % 2 != 0) dst[row.count] = Bfloat16{0};
   if (row.type == DataType::bf16) {
+    if (row.count % 2 != 0) dst[row.count] = Bfloat16{0};
     __builtin_memcpy(dst, row.src, static_cast<size_t>(row.count) * sizeof(Bfloat16));
     return;
   }
   const float* src = static_cast<const float*>(row.src);
   const Quantizer to{Quantization()};
-  for (int64_t i = 0; i < row.count; i += kLanes) {
+  constexpr int64_t kFour = 4 * kLanes;
+  int64_t i = 0;
+  for (; i + kFour <= row.count; i += kFour) {
+    const Vec x[4] = {Load(src + i), Load(src + i + kLanes), Load(src + i + 2 * kLanes),
+                      Load(src + i + 3 * kLanes)};
+    to.StoreFour(dst + i, x);
+  }
+  for (; i < row.count; i += kLanes) {
     const int n = AtMostLanes(row.count - i);
     to.StoreN(dst + i, LoadN(src + i, n), n);
   }
+  if (row.count % 2 != 0) dst[row.count] = Bfloat16{0};
 }
 
 constexpr Bf16TileKernels kTable = {

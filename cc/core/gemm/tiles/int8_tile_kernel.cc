@@ -72,14 +72,18 @@ struct WordSumsType : WordsType {
 // x * 127 / (largest + epsilon), ties to even.
 void RowOfFloats(const NarrowRow& row, uint8_t* dst) {
   const float* src = static_cast<const float*>(row.src);
-  Vec largest = Zero();
-  const Vec sign = Set1(-0.f);
-  for (int64_t i = 0; i < row.count; i += kLanes) {
-    const Vec x = LoadN(src + i, AtMostLanes(row.count - i));
-    largest = Max(Xor(x, And(x, sign)), largest);
+  constexpr int64_t kFour = 4 * kLanes;
+  Vec chain[4] = {Zero(), Zero(), Zero(), Zero()};
+  int64_t i = 0;
+  for (; i + kFour <= row.count; i += kFour) {
+    BD_UNROLL
+    for (int v = 0; v < 4; ++v) chain[v] = Max(Abs(Load(src + i + v * kLanes)), chain[v]);
+  }
+  for (; i < row.count; i += kLanes) {
+    chain[0] = Max(Abs(LoadN(src + i, AtMostLanes(row.count - i))), chain[0]);
   }
   float lanes[kLanes], most = 0;
-  Store(lanes, largest);
+  Store(lanes, Max(Max(chain[0], chain[1]), Max(chain[2], chain[3])));
   for (float x : lanes) most = x > most ? x : most;
   // Infinite numbers saturate.
   constexpr float kEpsilon = 1e-7f, kMost = 0x1p120f;
@@ -87,10 +91,17 @@ void RowOfFloats(const NarrowRow& row, uint8_t* dst) {
   *row.scale = 1.f / inverse;
   const Vec low = Set1(-127.f), high = Set1(127.f), factor = Set1(inverse);
   const Quantizer to(Quantization{1.f, 128});
-  for (int64_t i = 0; i < row.count; i += kLanes) {
+  // A NaN stays one, as the second operand.
+  const auto steps = [&](Vec x) { return Max(low, Min(high, Mul(x, factor))); };
+  for (i = 0; i + kFour <= row.count; i += kFour) {
+    Vec x[4];
+    BD_UNROLL
+    for (int v = 0; v < 4; ++v) x[v] = steps(Load(src + i + v * kLanes));
+    to.StoreFour(dst + i, x);
+  }
+  for (; i < row.count; i += kLanes) {
     const int n = AtMostLanes(row.count - i);
-    const Vec steps = Mul(LoadN(src + i, n), factor);
-    to.StoreN(dst + i, Select(IsNan(steps), steps, Max(Min(steps, high), low)), n);
+    to.StoreN(dst + i, steps(LoadN(src + i, n)), n);
   }
 }
 

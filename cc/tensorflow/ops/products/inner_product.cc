@@ -16,6 +16,7 @@ constexpr int64_t kFewestRoundedRows = 6;
 struct InnerProductPlan {
   ConvPlan conv;  // by weights of floats
   GemmPlan gemm;  // by others
+  ConvEpilogue epilogue;
   int64_t rows = 0;
   ScratchBook scratch;
   ScratchPiece<uint8_t> product;  // GemmArgs::scratch
@@ -130,6 +131,10 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     desc.pairs = constant_weights && algorithm == ConvAlgorithm::kAuto;
     desc.threads = site.threads;
     TF_RETURN_IF_ERROR(FromCore(MakeGemmPlan(desc, ActiveIsa(), &plan->gemm)));
+    ConvDesc chain;
+    chain.post_ops = post_ops.chain;
+    if (chain.post_ops.ReadsSamples()) SamplesAreRows(&chain.post_ops);
+    plan->epilogue = MakeConvEpilogue(chain, /*sums_in_registers=*/true);
     plan->product =
         plan->scratch.Book<uint8_t>("panels of b", GemmScratchBytes(plan->gemm, plan->rows));
     return absl::OkStatus();
@@ -169,10 +174,23 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     args.c = m.out<void>();
     args.c_row_stride = oc;
     args.scratch = Scratch(m.scratch).Grant(plan.product);
-    PostOpChain chain = post_ops.chain;
-    if (chain.ReadsSamples()) SamplesAreRows(&chain);
-    const BoundPostOps bound(chain, plan.gemm.isa, oc, m.all_in<float>(kArgs), m.out<float>());
-    if (chain.len() > 0) args.program = bound.program();
+    const ConvEpilogue& e = plan.epilogue;
+    const float* const* operands = m.all_in<float>(kArgs);
+    const auto at = [&](OperandRef operand) {
+      return operand.input == OperandRef::kDst ? m.out<float>()
+                                               : operands[operand.input] + operand.offset;
+    };
+    if (e.has_bias) args.bias = at(e.bias);
+    if (e.has_sum) {
+      args.add = at(e.sum);
+      args.add_row_stride = oc;
+      args.add_scale = e.sum_scale;
+    }
+    args.clamp = e.clamp;
+    args.lo = e.lo;
+    args.hi = e.hi;
+    const BoundPostOps bound(e.rest, plan.gemm.isa, oc, operands, m.out<float>());
+    if (e.rest.len() > 0) args.program = bound.program();
     RunGemm(plan.gemm, args, plan.rows, pool);
   }
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
