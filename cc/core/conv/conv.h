@@ -17,9 +17,7 @@ namespace bd {
 std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan);
 
 // `packed` holds plan.packed_bytes, 64-byte aligned; nothing is done where that is 0.
-// `src` is one that the weights will meet, or null: some orders suit its magnitude.
-void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                     const float* src = nullptr);
+void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 
 // `pool.num_threads()` must equal plan.threads.
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool);

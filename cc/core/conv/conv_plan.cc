@@ -193,9 +193,8 @@ std::string MakeConvPlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa
   return error.empty() ? PlanBy(algorithm, desc, isa, threads, plan) : error;
 }
 
-void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                     const float* src) {
-  if (plan.packed_bytes > 0) plan.algorithm->pack(plan, hwio, packed, pool, src);
+void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
+  if (plan.packed_bytes > 0) plan.algorithm->pack(plan, hwio, packed, pool);
 }
 
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {

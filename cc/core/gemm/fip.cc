@@ -6,8 +6,6 @@
 #include <limits>
 
 #include "cc/base/cpu/cpu_model.h"
-#include "cc/core/gemm/gemm_panels.h"
-#include "cc/core/gemm/tiles/fip_weights_kernel.h"
 
 namespace bd {
 namespace {
@@ -17,177 +15,136 @@ namespace {
 constexpr int kExponentStep = 4;
 constexpr int kMaxExponent = 48;  // its square, twice, is still a float
 
-// In units of the task's scale, a row's root mean square is at most this, and the mean of its
-// magnitudes at least the inverse.
+// In units of the scale, a row's root mean square is at most this, and the mean of its magnitudes
+// at least the inverse.
 constexpr double kMost = 32;
 
 float TwoTo(int exponent) { return std::ldexp(1.f, exponent); }
 
-}  // namespace
-
-int FipExponentOf(double squares, int64_t count) {
+int ExponentOf(double squares, int64_t count) {
   if (count == 0 || squares == 0 || !std::isfinite(squares)) return 0;
-  constexpr double kMost = kMaxExponent / kExponentStep;
+  constexpr double kMostSteps = kMaxExponent / kExponentStep;
   const double steps = std::round(0.5 * std::log2(squares / count) / kExponentStep);
-  return kExponentStep * static_cast<int>(std::clamp(steps, -kMost, kMost));
+  return kExponentStep * static_cast<int>(std::clamp(steps, -kMostSteps, kMostSteps));
 }
 
-// By which squares are at most the square of a sum of magnitudes, of n numbers.
-double FipShapeOf(int64_t n) { return std::max(0.15 * 0.15 * n, 1.5 * 1.5); }
-
-bool FipInShape(double squares, double sums, int64_t n) {
-  return sums * sums >= FipShapeOf(n) * squares;
-}
-
-float MostFipSquares(int64_t n, int exponent) {
-  return static_cast<float>(n * kMost * kMost * std::ldexp(1., 2 * exponent));
-}
-
-float LeastFipSum(int64_t n, double scales) { return static_cast<float>(n * scales / kMost); }
-
-bool MarkApart(Isa isa, const float* squares, const float* sums, int64_t rows, int64_t n,
-               int exponent, uint8_t* apart) {
-  const float least = LeastFipSum(n, TwoTo(exponent)), most = MostFipSquares(n, exponent);
-  const float shape = static_cast<float>(FipShapeOf(n));
-  const FipRangeArgs range = {squares, sums, rows, most, least, shape};
-  const int64_t first = FipKernelsFor(isa).rows_in_range(range);
-  if (first == rows) return false;
-  std::fill(apart, apart + first, uint8_t{0});
-  uint8_t any = 0;
-  for (int64_t r = first; r < rows; ++r) {  // no branches; comparisons with NaN are false
-    const uint8_t in_range =
-        (sums[r] >= least) & (squares[r] <= most) & (sums[r] * sums[r] >= shape * squares[r]);
-    apart[r] = in_range ^ 1;
-    any |= apart[r];
-  }
-  return any != 0;
-}
-
-void MarkPanelApart(float* channel_terms) {
-  channel_terms[0] = std::numeric_limits<float>::quiet_NaN();
-}
-
-void AddFipChannelTerms(Isa isa, const float* weights, int64_t lanes, int64_t taps, float* terms) {
-  for (int64_t b = 0; b < lanes; b += kBlock) {
-    FipWeightsKernelsFor(isa).add_terms(taps, lanes, weights + b, terms + b);
-  }
-}
-
-bool ScaleFipColumns(Isa isa, int64_t rows, int64_t lanes, int exponent, float* weights,
-                     float* unscale) {
-  const FipWeightsKernels& kernels = FipWeightsKernelsFor(isa);
-  bool in_shape = true;
-  for (int64_t b = 0; b < lanes; b += kBlock) {
-    double squares[kBlock], sums[kBlock];
-    float factors[kBlock];
-    kernels.squares(rows, lanes, weights + b, squares, sums);
-    for (int64_t i = 0; i < kBlock; ++i) {
-      in_shape &= FipInShape(squares[i], sums[i], rows);
-      if (squares[i] == 0) {
-        unscale[b + i] = 0.f;
-        factors[i] = 1.f;
-        continue;
-      }
-      const double to_one =
-          std::isfinite(squares[i]) ? std::round(-0.5 * std::log2(squares[i] / rows)) : 0;
-      const int e = exponent + static_cast<int>(std::clamp(to_one, -60., 60.));
-      unscale[b + i] = TwoTo(-e);
-      factors[i] = TwoTo(e);
-    }
-    kernels.scale(rows, lanes, factors, weights + b);
-  }
-  return in_shape;
-}
-
-void PackFipPlane(Isa isa, int64_t channels, int64_t lanes, float* weights, float* unscale,
-                  float* channel_terms) {
-  const bool in_shape = ScaleFipColumns(isa, channels, lanes, 0, weights, unscale);
-  std::fill(channel_terms, channel_terms + lanes, 0.f);
-  AddFipChannelTerms(isa, weights, lanes, channels / kBlock, channel_terms);
-  if (!in_shape) MarkPanelApart(channel_terms);
-}
-
-int PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks) {
-  const double squares = FipKernelsFor(isa).source_terms(a);
-  const int exponent = FipExponentOf(squares, a.px * a.taps * kBlock);
-  if (exponent == 0) return 0;
-  const float down = TwoTo(-exponent);
-  for (int64_t b = 0; b < blocks; ++b) {
-    float* block = const_cast<float*>(a.src) + a.tap_offsets[b];
-    FipKernelsFor(isa).scale({block, down, a.px * kBlock, block});
-  }
-  for (int64_t p = 0; p < a.px; ++p) a.terms[p] *= down * down;
-  return exponent;
-}
-
-namespace {
-
-// Columns [16 b, 16 b + 16) of row i go to packed + tap_offsets[b] + 16 i, zero behind the last of
-// the k columns.
-void CopyFipRows(int64_t rows, int64_t k, FunctionRef<const float*(int64_t)> row_at,
-                 const int64_t* tap_offsets, float* packed) {
-  const int64_t whole = k / kBlock, tail = k - whole * kBlock;
-  for (int64_t i = 0; i < rows; ++i) {
-    const float* from = row_at(i);
-    float* to = packed + i * kBlock;
-    for (int64_t b = 0; b < whole; ++b) {
-      std::memcpy(to + tap_offsets[b], from + b * kBlock, kBlock * sizeof(float));
-    }
-    if (tail > 0) {
-      float* last = to + tap_offsets[whole];
-      std::memset(last, 0, kBlock * sizeof(float));
-      std::memcpy(last, from + whole * kBlock, tail * sizeof(float));
-    }
-  }
-}
+// n numbers are in shape for pairs where (sum of |x|)^2 >= ShapeOf(n) sum of x^2.
+double ShapeOf(int64_t n) { return std::max(0.15 * 0.15 * n, 1.5 * 1.5); }
 
 }  // namespace
 
 bool GainsFromFip(Isa isa) { return FipKernelsFor(isa).tile_pixels > 0 && AddsBesideMultiplies(); }
 
-void FipRows::Book(int64_t columns, int64_t rows, int64_t copies, ScratchBook* book) {
-  k = columns;
+void PackFip(Isa isa, int64_t rows, int64_t pair_taps, int64_t lanes, float* weights,
+             float* unscale, float* column_terms) {
+  const FipKernels& kernels = FipKernelsFor(isa);
+  bool in_shape = true;
+  for (int64_t b = 0; b < lanes; b += kBlock) {
+    double squares[kBlock], sums[kBlock];
+    float factors[kBlock];
+    kernels.column_sums(rows, lanes, weights + b, squares, sums);
+    for (int64_t i = 0; i < kBlock; ++i) {
+      in_shape &= sums[i] * sums[i] >= ShapeOf(rows) * squares[i];
+      const bool scales = squares[i] > 0 && std::isfinite(squares[i]);
+      const double to_one = scales ? std::round(-0.5 * std::log2(squares[i] / rows)) : 0;
+      const int e = static_cast<int>(std::clamp(to_one, -60., 60.));
+      unscale[b + i] = squares[i] == 0 ? 0.f : TwoTo(-e);
+      factors[i] = TwoTo(e);
+    }
+    kernels.scale_columns(rows, lanes, factors, weights + b);
+    kernels.column_terms(pair_taps, lanes, weights + b, column_terms + b);
+  }
+  if (!in_shape) column_terms[0] = std::numeric_limits<float>::quiet_NaN();
+}
+
+void FipRows::Book(int64_t rows, int64_t planes, int64_t copies, ScratchBook* book) {
+  rows_ = rows;
+  sums_ = book->Book<float>("terms", (planes + 3) * rows, copies);
+  apart_ = book->Book<uint8_t>("apart", rows, copies);
+  calls_ = book->Book<FipCall>("scale", rows > 0 ? planes : 0, copies);
+}
+
+void FipRows::Prepare(Isa isa, const Scratch& scratch, int64_t copy, const FipSource& a) const {
+  const FipKernels& kernels = FipKernelsFor(isa);
+  FipCall* const calls = scratch.Grant(calls_, copy);
+  float* const terms = scratch.Grant(sums_, copy);
+  float* const squares = terms + a.planes * rows_;
+  float* const sums = squares + rows_;
+  float* const all = sums + rows_;
+  uint8_t* const apart = scratch.Grant(apart_, copy);
+  const int64_t n = a.taps * kBlock;
+  FipRangeArgs range = {squares, all, all, a.rows, 0, static_cast<float>(ShapeOf(n)), -1, apart};
+  double scales = 0;
+  bool any = false;
+  std::fill_n(apart, a.rows, uint8_t{0});
+  for (int64_t plane = 0; plane < a.planes; ++plane, range.sums = sums) {
+    float* const of_plane = terms + plane * rows_;
+    const double total =
+        kernels.source_terms({a.src + plane * a.plane_stride, a.tap_offsets, a.taps, a.rows,
+                              of_plane, squares, plane == 0 ? all : sums});
+    const int e = a.exponent != nullptr ? *a.exponent : ExponentOf(total, a.rows * n);
+    const float up = TwoTo(e), down = TwoTo(-e);
+    FipCall& call = calls[plane] = FipCall();
+    call.terms = of_plane;
+    call.exponent = e;
+    if (a.own == nullptr) call.of_weights = up;
+    call.of_sums = a.own == nullptr ? down : up;
+    if (a.own != nullptr && e != 0) {
+      for (int64_t t = 0; t < a.all_taps; ++t) {
+        float* const block = a.own + plane * a.plane_stride + a.tap_offsets[t];
+        kernels.scale(block, down, a.rows * kBlock, block);
+      }
+      for (int64_t p = 0; p < a.rows; ++p) of_plane[p] *= down * down;
+    }
+    scales += up;
+    range.most = static_cast<float>(n * kMost * kMost * up * up);
+    if (plane + 1 == a.planes) range.least = static_cast<float>(n * scales / kMost);
+    any |= kernels.mark_apart(range);
+  }
+  for (int64_t plane = 0; any && plane < a.planes; ++plane) calls[plane].apart = apart;
+}
+
+void FipRows::BookCopied(int64_t k, int64_t rows, int64_t copies, ScratchBook* book) {
+  k_ = k;
   // Of an odd number of cache lines, so that blocks begin in different sets of L1.
   const int64_t blocks = CeilDiv(k, kBlock), block_floats = (rows | 1) * kBlock;
-  tap_offsets.clear();
-  for (int64_t b = 0; b < blocks; ++b) tap_offsets.push_back(b * block_floats);
-  data = book->Book<float>("rows in pairs", blocks * block_floats, copies);
-  terms = book->Book<float>("terms of pairs", rows, copies);
-  squares = book->Book<float>("squares of pairs", rows, copies);
-  sums = book->Book<float>("magnitudes of pairs", rows, copies);
-  apart = book->Book<uint8_t>("rows apart from pairs", rows, copies);
-  scale = book->Book<Scale>("scales of pairs", 1, copies);
+  tap_offsets_.clear();
+  for (int64_t b = 0; b < blocks; ++b) tap_offsets_.push_back(b * block_floats);
+  data_ = book->Book<float>("rows in pairs", blocks * block_floats, copies);
+  Book(rows, 1, copies, book);
 }
 
-void FipRows::Pack(Isa isa, const Scratch& scratch, int64_t copy, int64_t rows,
+void FipRows::Copy(Isa isa, const Scratch& scratch, int64_t copy, int64_t rows,
                    FunctionRef<const float*(int64_t)> row_at) const {
-  float* const packed = scratch.Grant(data, copy);
-  CopyFipRows(rows, k, row_at, tap_offsets.data(), packed);
-  const FipSourceArgs a = {packed,
-                           tap_offsets.data(),
-                           k / kBlock,
-                           rows,
-                           scratch.Grant(terms, copy),
-                           scratch.Grant(squares, copy),
-                           scratch.Grant(sums, copy)};
-  const int exponent = PrepareFipPlane(isa, a, CeilDiv(k, kBlock));
-  const bool holds_apart = MarkApart(isa, a.squares, a.sums, rows, a.taps * kBlock, exponent,
-                                     scratch.Grant(apart, copy));
-  *scratch.Grant(scale, copy) = {TwoTo(exponent), holds_apart};
+  float* const data = scratch.Grant(data_, copy);
+  const int64_t whole = k_ / kBlock, tail = k_ % kBlock;
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* from = row_at(i);
+    float* to = data + i * kBlock;
+    for (int64_t b = 0; b < whole; ++b) {
+      std::memcpy(to + tap_offsets_[b], from + b * kBlock, kBlock * sizeof(float));
+    }
+    if (tail > 0) {
+      float* last = to + tap_offsets_[whole];
+      std::memset(last, 0, kBlock * sizeof(float));
+      std::memcpy(last, from + whole * kBlock, tail * sizeof(float));
+    }
+  }
+  Prepare(isa, scratch, copy, {data, data, tap_offsets_.data(), whole, CeilDiv(k_, kBlock), rows});
 }
 
-const float* FipRows::Bind(const Scratch& scratch, int64_t copy, int64_t first_row,
+const float* FipRows::Bind(const Scratch& scratch, int64_t copy, int64_t first_row, FipCall* pairs,
                            PanelCall<Panel>* call) const {
+  *pairs = Call(scratch, copy);
+  pairs->Advance(first_row);
   call->family = TileFamily::kFip;
-  call->tap_offsets = tap_offsets.data();
-  call->taps = k / kBlock;
-  call->tail_length = k % kBlock;
+  call->pairs = pairs;
+  call->tap_offsets = tap_offsets_.data();
+  call->taps = k_ / kBlock;
+  call->tail_length = k_ % kBlock;
   call->tail_taps = call->tail_length > 0;
   call->px_stride = kBlock;
-  call->pixel_terms = scratch.Grant(terms, copy) + first_row;
-  call->apart =
-      scratch.Grant(scale, copy)->holds_apart ? scratch.Grant(apart, copy) + first_row : nullptr;
-  return scratch.Grant(data, copy) + first_row * kBlock;
+  return scratch.Grant(data_, copy) + first_row * kBlock;
 }
 
 }  // namespace bd

@@ -1,17 +1,17 @@
-// The fast inner product (fip_kernel.h): what callers do with weights and sources for it.
+// The fast inner product (tiles/fip_kernel.h) for whoever calls RunPanels: B is packed by PackFip,
+// FipRows prepares A, and PanelCall::pairs says so.
 //
-// A pair adds x to y, so the sums keep the digits of both only where both are of one
-// magnitude. Weights are multiplied by a power of two an output channel, which brings their
-// root mean square to about 1, and by 2^e, where 2^e is about the root mean square of the
-// source that a task reads, e being a multiple of kExponentStep. They are packed with the e
-// of the source at hand then. A task with another e multiplies them by the difference first,
-// which rounds nothing: a result does not depend on what was packed.
+// A pair adds x to y, so the sums keep the digits of both only where both are of one magnitude.
+// Each output channel's weights are packed times the power of two that brings their root mean
+// square to about 1. Rows of A that are prepared together share a scale 2^e of about their root
+// mean square, e being a multiple of 4: either they are divided by it, or, where A has to stay as
+// it is, weights are multiplied by it once more. Neither rounds anything.
 //
-// So all pixels of a task share an exponent, and sums in pairs round relative to it, while a plain
-// sum of products rounds relative to these. Rows (pixels, tiles) whose numbers are much smaller or
-// larger than the task's, or of which a few exceed all others, stand apart: the register tiles that
-// hold them multiply the same packed weights without pairs. The same holds for panels with
-// such columns of weights. What is left of the error is bounded by a row's own numbers:
+// So sums in pairs round relative to the scale that rows share, while a plain sum of products
+// rounds relative to these. Rows (pixels, tiles) whose numbers are much smaller or larger than the
+// scale, or of which a few exceed all others, stand apart: the register tiles that hold them
+// multiply the same packed weights without pairs. The same holds for panels with such columns of
+// weights. What is left of the error is bounded by a row's own numbers:
 //
 //   with r = a row's root mean square and m = the mean of its magnitudes, in units of 2^e,
 //   not apart  <=>  r <= 32  and  m >= 1 / 32  and  m >= r max(0.15, 1.5 / sqrt(n))
@@ -19,7 +19,8 @@
 //
 // where |w| stands for the mean of a column, which the third condition, of columns, ties to its
 // root mean square. Infinities and NaN are apart, and so are rows of zeros, whose sums are exactly
-// zero.
+// zero. Of several matrices whose products end in the same outputs (Winograd's planes), m is that
+// of a row in all of them: a plane of small numbers may round more than these alone would allow.
 #pragma once
 
 #include <cstdint>
@@ -33,75 +34,52 @@
 
 namespace bd {
 
-// e of `count` numbers with that sum of squares.
-int FipExponentOf(double squares, int64_t count);
-
-// Of rows [rows][lanes] of weights, whole blocks of 16 lanes, every column times the power of two
-// that brings its root mean square to about 2^exponent; unscale[lane] is what sums are to be
-// multiplied by, 0 where all weights of the column are. Returns whether all columns may be
-// multiplied in pairs.
-bool ScaleFipColumns(Isa isa, int64_t rows, int64_t lanes, int exponent, float* weights,
-                     float* unscale);
-
-// The terms of a panel that may not be multiplied in pairs begin with NaN, for RunPanels.
-void MarkPanelApart(float* channel_terms);
-
-// n numbers are in shape for pairs where (sum of |x|)^2 >= FipShapeOf(n) sum of x^2, the third
-// condition.
-double FipShapeOf(int64_t n);
-bool FipInShape(double squares, double sums, int64_t n);
-
-// The largest sum of squares, and the least sum of magnitudes, of n numbers on a scale of
-// 2^exponent, or of several such scales' sum.
-float MostFipSquares(int64_t n, int exponent);
-float LeastFipSum(int64_t n, double scales);
-
-// apart[r]: row r of `rows`, each n numbers with that sum of squares and of magnitudes, is not to
-// be multiplied in pairs on a scale of 2^exponent. Returns whether there is such a row; apart is
-// written only then.
-bool MarkApart(Isa isa, const float* squares, const float* sums, int64_t rows, int64_t n,
-               int exponent, uint8_t* apart);
-
-// Adds to terms[lane] - sum of s y1 y2 over the pairs of `taps` taps of 16 rows of weights.
-void AddFipChannelTerms(Isa isa, const float* weights, int64_t lanes, int64_t taps, float* terms);
-
-// A matrix [channels][lanes] by itself: scales it, and makes unscale and channel_terms.
-void PackFipPlane(Isa isa, int64_t channels, int64_t lanes, float* weights, float* unscale,
-                  float* channel_terms);
-
-// Scales the pixels of each of `blocks` blocks, `a.taps` of them whole, to a root mean square of
-// about 1, and makes their terms, and squares and sums of before; returns the exponent of what sums
-// are to be multiplied by.
-int PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks);
-
 // Whether products that share a matrix gain from packing it for pairs on this CPU.
 bool GainsFromFip(Isa isa);
 
-// Row-major matrices as the A of the tiles: memory for copies of up to `rows` rows, each with a
-// scale of its own; booked once, immutable.
-struct FipRows {
-  int64_t k = 0;
-  std::vector<int64_t> tap_offsets;
-  ScratchPiece<float> data, terms, squares, sums;
-  ScratchPiece<uint8_t> apart;
-  struct Scale {
-    float factor;      // what sums are to be multiplied by, beside the scales of columns
-    bool holds_apart;  // whether rows stand apart
-  };
-  ScratchPiece<Scale> scale;
+// Scales a packed panel of `lanes` columns and `rows` rows, of which the first pair_taps times 16
+// are multiplied in pairs; writes the panel's share of FipCall::unscale and column_terms.
+void PackFip(Isa isa, int64_t rows, int64_t pair_taps, int64_t lanes, float* weights,
+             float* unscale, float* column_terms);
 
-  void Book(int64_t k, int64_t rows, int64_t copies, ScratchBook* book);
+// A by taps, as tiles read it; of several matrices, plane_stride floats apart.
+struct FipSource {
+  const float* src;
+  float* own;  // src, where its numbers may be divided by the scale; null: weights are multiplied
+  const int64_t* tap_offsets;
+  int64_t taps, all_taps;  // whole ones, which are in pairs; with those behind them
+  int64_t rows, planes = 1, plane_stride = 0;
+  const int* exponent = nullptr;  // e, where these are some of the rows that share it
+};
 
-  // Brings the rows row_at(0) .. row_at(rows - 1) of k floats into copy `copy`.
-  void Pack(Isa isa, const Scratch& scratch, int64_t copy, int64_t rows,
+// Memory for what tiles need beside A; booked once, immutable. A copy is for one thread, or for
+// some of A's rows.
+class FipRows {
+ public:
+  // A lies in place: up to `rows` rows of each of `planes` matrices.
+  void Book(int64_t rows, int64_t planes, int64_t copies, ScratchBook* book);
+  void Prepare(Isa isa, const Scratch& scratch, int64_t copy, const FipSource& a) const;
+
+  // A is row-major, of k floats a row, and is copied.
+  void BookCopied(int64_t k, int64_t rows, int64_t copies, ScratchBook* book);
+  void Copy(Isa isa, const Scratch& scratch, int64_t copy, int64_t rows,
             FunctionRef<const float*(int64_t)> row_at) const;
-
   // Makes a copy's rows from `first_row` on the A of a call; returns where they begin.
-  const float* Bind(const Scratch& scratch, int64_t copy, int64_t first_row,
+  const float* Bind(const Scratch& scratch, int64_t copy, int64_t first_row, FipCall* pairs,
                     PanelCall<Panel>* call) const;
-  float Factor(const Scratch& scratch, int64_t copy) const {
-    return scratch.Grant(scale, copy)->factor;
+
+  // What is left to say is where unscale and column_terms are, and `scaled` if weights take e.
+  FipCall Call(const Scratch& scratch, int64_t copy, int64_t plane = 0) const {
+    return scratch.Grant(calls_, copy)[plane];
   }
+
+ private:
+  int64_t rows_ = 0, k_ = 0;
+  std::vector<int64_t> tap_offsets_;  // of copied rows
+  ScratchPiece<float> data_;
+  ScratchPiece<float> sums_;  // terms of each plane; squares, magnitudes, magnitudes of all planes
+  ScratchPiece<uint8_t> apart_;
+  ScratchPiece<FipCall> calls_;  // one a plane
 };
 
 }  // namespace bd

@@ -36,7 +36,7 @@ struct FloatRoom {
     }
     if (!InPairs(plan, rows)) return;
     segments = CeilDiv(rows, kSegmentRows);
-    a.Book(plan.desc.k, std::min(rows, kSegmentRows), segments, &book);
+    a.BookCopied(plan.desc.k, std::min(rows, kSegmentRows), segments, &book);
   }
 
   ScratchBook book;
@@ -160,13 +160,8 @@ void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, 
                    scaled ? scales : nullptr, to + b * kBlock, width});
   }
   if (!plan.pairs) return;
-  PackFipPlane(plan.isa, plan.desc.k, width, to, to + plan.unscale, to + plan.terms);
-}
-
-// What belongs to the columns of a panel, of what stands behind B for all columns; behind a panel
-// that is widened it stands for that one.
-const float* OfColumns(const GemmPlan& plan, const float* all, const Panel& panel) {
-  return all + (plan.desc.widens ? 0 : panel.first_block * kBlock);
+  PackFip(plan.isa, plan.desc.k, plan.desc.k / kBlock, width, to, to + plan.unscale,
+          to + plan.terms);
 }
 
 // Few rows times blocks [begin, end) of a B that widens, as it is.
@@ -251,7 +246,8 @@ void RunTaps(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, 
       a->epilogue.scale = bytes.scale;
     }
     if (plan.pairs) {
-      a->epilogue.scale = OfColumns(plan, packed + plan.unscale, panel);
+      a->epilogue.scale =
+          packed + plan.unscale + (widened == nullptr ? panel.first_block * kBlock : 0);
     }
   };
   const float* a = a_rows.at + rows.begin * a_rows.stride;
@@ -294,7 +290,8 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const FloatRoom& paire
   call.isa = plan.isa;
   call.panels = plan.panels.data();
   call.packed = args.packed;
-  alignas(64) float bias[kMaxTileBlocks * kBlock], unscale[kMaxTileBlocks * kBlock];
+  FipCall pairs;
+  alignas(64) float bias[kMaxTileBlocks * kBlock];
   for (int64_t g = panels.begin; g < panels.end; ++g) {
     call.begin = g;
     call.end = g + 1;
@@ -304,19 +301,18 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const FloatRoom& paire
       call.packed = widened;
       call.asks_ahead = false;
     }
+    // Behind a panel that is widened stands what belongs to its own columns.
+    const float* columns = widened == nullptr ? args.packed : widened - panel.first_block * kBlock;
     call.behind = widened == nullptr && g + 1 < panels.end ? call.Weights(g + 1, 0) : nullptr;
     for (int64_t begin = rows.begin; begin < rows.end;) {
       const int64_t segment = begin / kSegmentRows, first = begin % kSegmentRows;
       const int64_t end = std::min(rows.end, (segment + 1) * kSegmentRows);
-      const float factor = paired.a.Factor(scratch, segment);
       const auto bind = [&](int64_t, TileArgs* a, PartialSums*) {
         BindC(plan, args, begin, panel, bias, a);
-        const float* const of_panel = OfColumns(plan, call.packed + plan.unscale, panel);
-        for (int64_t i = 0; i < panel.blocks * kBlock; ++i) unscale[i] = of_panel[i] * factor;
-        a->epilogue.scale = unscale;
-        a->fip.channel_terms = OfColumns(plan, call.packed + plan.terms, panel);
       };
-      const float* a = paired.a.Bind(scratch, segment, first, &call);
+      const float* a = paired.a.Bind(scratch, segment, first, &pairs, &call);
+      pairs.unscale = columns + plan.unscale;
+      pairs.column_terms = columns + plan.terms;
       RunPanels(call, bind, EvenRows(a, end - begin, kBlock));
       call.behind = nullptr;  // is coming
       begin = end;
@@ -386,7 +382,7 @@ void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPoo
   }
   pool.ParallelFor(room.segments, [&](int64_t s, int) {
     const float* a = static_cast<const float*>(args.a) + s * kSegmentRows * args.a_row_stride;
-    room.a.Pack(plan.isa, scratch, s, std::min(kSegmentRows, rows - s * kSegmentRows),
+    room.a.Copy(plan.isa, scratch, s, std::min(kSegmentRows, rows - s * kSegmentRows),
                 [&](int64_t row) { return a + row * args.a_row_stride; });
   });
   Split(plan, rows, pool, [&](Range r, Range panels, int thread) {

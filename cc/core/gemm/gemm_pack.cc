@@ -123,8 +123,8 @@ void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* p
     const GemmB of_panel = from(column);
     PackPanel(of_panel, plan.desc.k, columns, panel.blocks, packed + panel.offset);
     if (!plan.pairs) return;
-    PackFipPlane(plan.isa, plan.desc.k, panel.blocks * kBlock, packed + panel.offset,
-                 packed + plan.unscale + column, packed + plan.terms + column);
+    PackFip(plan.isa, plan.desc.k, plan.desc.k / kBlock, panel.blocks * kBlock,
+            packed + panel.offset, packed + plan.unscale + column, packed + plan.terms + column);
   };
   const int64_t count = static_cast<int64_t>(plan.panels.size());
   if (pool == nullptr || plan.packed_bytes < (64 << 10)) {

@@ -41,6 +41,20 @@ int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks) {
   return blocks > kernels.tile_blocks ? kernels.joined_tile_pixels : kernels.tile_pixels;
 }
 
+void FipPanel::Bind(Isa isa, const FipCall& call, int64_t column, int64_t columns, int64_t rows,
+                    TileArgs* a) {
+  const float* const scale = a->epilogue.scale;
+  for (int64_t i = 0; i < columns; ++i) {
+    unscale[i] = call.unscale[column + i] * call.of_sums * (scale != nullptr ? scale[i] : 1.f);
+    terms[i] = call.column_terms[column + i] * call.of_weights * call.of_weights;
+  }
+  a->fip = {call.terms, terms};
+  a->epilogue.scale = unscale;
+  if (call.of_weights == 1.f) return;
+  FipKernelsFor(isa).scale(a->weights, call.of_weights, rows * columns, call.scaled);
+  a->weights = call.scaled;
+}
+
 int64_t RowsInCache(int64_t stride_bytes) {
   constexpr int64_t kWayBytes = 4096, kWays = 7;  // and one for weights
   // Their greatest common divisor is a power of two, since a way is.

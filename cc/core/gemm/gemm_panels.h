@@ -136,6 +136,33 @@ struct PrefetchShare {
   }
 };
 
+// What a call that multiplies in pairs knows beside A and B: fip.h.
+struct FipCall {
+  const float* terms = nullptr;    // of row 0 of A; null: nothing is in pairs
+  const uint8_t* apart = nullptr;  // of row 0: rows that are multiplied without pairs; null: none
+  int exponent = 0;                // of the scale of these rows
+  float of_weights = 1.f, of_sums = 1.f;  // what both are multiplied by for it
+  float* scaled = nullptr;                // room for a panel whose weights are
+  // Of column 0 of B: what sums are multiplied by, 0 where all weights are 0; and terms, NaN where
+  // a panel begins that is multiplied without pairs.
+  const float *unscale = nullptr, *column_terms = nullptr;
+
+  void Advance(int64_t rows) {
+    if (terms != nullptr) terms += rows;
+    if (apart != nullptr) apart += rows;
+  }
+};
+
+// The same for the tiles of one panel.
+struct FipPanel {
+  alignas(64) float unscale[kMaxTileBlocks * kBlock], terms[kMaxTileBlocks * kBlock];
+
+  // `columns` columns from `column` on, of `rows` rows of B. Where the epilogue has a scale, sums
+  // are multiplied by both.
+  void Bind(Isa isa, const FipCall& call, int64_t column, int64_t columns, int64_t rows,
+            TileArgs* a);
+};
+
 // What a call multiplies. P has the members of Panel that are used here: blocks, offset.
 template <typename P>
 struct PanelCall {
@@ -149,12 +176,11 @@ struct PanelCall {
   const int64_t* tap_offsets = nullptr;
   int64_t taps = 0, tap_length = kBlock, tail_taps = 0, tail_length = 0;
   int64_t px_stride = kBlock, unit = sizeof(float);
-  int64_t pass_taps = 0;               // a pass of K has so many; 0: all
-  bool first = true, last = true;      // whether the call begins the sums, and whether it ends them
-  bool asks_ahead = true;              // whether weights are brought along at all
-  const float* pixel_terms = nullptr;  // kFip: of row 0
-  const float* row_scales = nullptr;   // of bytes: of row 0; or null
-  const uint8_t* apart = nullptr;      // kFip: rows that are not multiplied in pairs; null: none
+  int64_t pass_taps = 0;              // a pass of K has so many; 0: all
+  bool first = true, last = true;     // whether the call begins the sums, and whether it ends them
+  bool asks_ahead = true;             // whether weights are brought along at all
+  const float* row_scales = nullptr;  // of bytes: of row 0; or null
+  const FipCall* pairs = nullptr;     // kFip
 
   const float* Weights(int64_t panel, int64_t row) const {
     return packed + panels[panel].offset + row * panels[panel].blocks * kBlock;
@@ -168,8 +194,8 @@ struct PartialSums {
   int64_t block_stride = 0, step = kBlock;
 };
 
-// bind(panel, &args, &partial) sets args->dst and epilogue for row 0 of the panel, args->fip and
-// args->start if it needs them, may point args->weights at another copy of the panel's, and may set
+// bind(panel, &args, &partial) sets args->dst and epilogue for row 0 of the panel, and args->start
+// if it needs it, may point args->weights at another copy of the panel's, and may set
 // *partial. rows.Start(widest), rows.tiles(), rows.ForEach(&args, emit)
 // list the rows: see EvenRows; emit(a, row of C, rows of a tile, tiles).
 template <typename P, typename Bind, typename Rows>
@@ -184,9 +210,14 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
   for (int64_t g = call.begin; g < call.end; ++g) {
     const int64_t row_floats = call.panels[g].blocks * kBlock;
     PartialSums partial;
+    FipPanel in_pairs;
     a.weights = call.Weights(g, call.first_row);
     a.epilogue = TileEpilogue();
     bind(g, &a, &partial);
+    if (call.pairs != nullptr) {
+      in_pairs.Bind(call.isa, *call.pairs, call.panels[g].first_block * kBlock, row_floats,
+                    call.rows_of_b(), &a);
+    }
     TileEpilogue& e = a.epilogue;
     const TileEpilogue whole = e;
     float* const dst = a.dst;
@@ -198,9 +229,10 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
     const TileKernel* const plain =
         TilesOf(call.isa, TileFamily::kStrided, call.panels[g].blocks, whole.valid_lanes);
     const int64_t dst_bytes = whole.tensors.dst_bytes, sum_bytes = whole.tensors.sum_bytes;
-    const bool panel_apart = call.family == TileFamily::kFip && std::isnan(a.fip.channel_terms[0]);
+    const uint8_t* const apart_rows = call.pairs != nullptr ? call.pairs->apart : nullptr;
+    const bool panel_apart = call.pairs != nullptr && std::isnan(in_pairs.terms[0]);
     const auto is_apart = [&](int64_t row, int64_t px) {
-      return panel_apart || std::any_of(call.apart + row, call.apart + row + px,
+      return panel_apart || std::any_of(apart_rows + row, apart_rows + row + px,
                                         [](uint8_t apart) { return apart != 0; });
     };
     rows.Start(std::min(TilePixels(call.isa, call.family, call.panels[g].blocks),
@@ -240,11 +272,11 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
       }
       share.Start(&a);
       rows.ForEach(&a, [&](const float* src, int64_t row, int64_t px, int64_t tiles) {
-        const auto multiply = [&](const TileKernel* family, int64_t first, int64_t count) {
-          const int64_t at = row + first * px;
-          a.src = BytesFrom(src, first * px * call.px_stride * call.unit);
+        const auto multiply = [&](const TileKernel* family, int64_t tile, int64_t count) {
+          const int64_t at = row + tile * px;
+          a.src = BytesFrom(src, tile * px * call.px_stride * call.unit);
           a.dst = BytesFrom(to, at * e.dst_step * dst_bytes);
-          if (call.pixel_terms != nullptr) a.fip.pixel_terms = call.pixel_terms + at;
+          if (call.pairs != nullptr) a.fip.pixel_terms = call.pairs->terms + at;
           if (call.row_scales != nullptr) e.row_scale = call.row_scales + at;
           e.dst_offset = whole.dst_offset + at * e.operand_step;
           if (sums != nullptr) e.acc_in = BytesFrom(sums, at * e.acc_step * sum_bytes);
@@ -252,12 +284,12 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
           family[px - 1](a);
           share.Pass(count, &a);
         };
-        if (call.apart == nullptr && !panel_apart) return multiply(kernels, 0, tiles);
-        for (int64_t first = 0, end; first < tiles; first = end) {
-          const bool apart = is_apart(row + first * px, px);
-          end = first + 1;
+        if (apart_rows == nullptr && !panel_apart) return multiply(kernels, 0, tiles);
+        for (int64_t begin = 0, end; begin < tiles; begin = end) {
+          const bool apart = is_apart(row + begin * px, px);
+          end = begin + 1;
           while (end < tiles && is_apart(row + end * px, px) == apart) ++end;
-          multiply(apart ? plain : kernels, first, end - first);
+          multiply(apart ? plain : kernels, begin, end - begin);
         }
       });
       t0 = t1;

@@ -17,8 +17,8 @@ namespace {
 // Scales a panel of floats for pairs; its scales and terms go where packed weights have them.
 void ScaleForPairs(const RnnPlan& plan, const RnnMatrix& to, int64_t panel, float* floats,
                    float* packed) {
-  PackFipPlane(plan.isa, to.k, kRnnPanel, floats, packed + to.unscale + panel * kRnnPanel,
-               packed + to.terms + panel * kRnnPanel);
+  PackFip(plan.isa, to.k, to.k / kBlock, kRnnPanel, floats, packed + to.unscale + panel * kRnnPanel,
+          packed + to.terms + panel * kRnnPanel);
 }
 
 void PackOnePanel(const RnnPlan& plan, const void* matrix, const RnnMatrix& to, int64_t panel,

@@ -12,13 +12,13 @@ constexpr int64_t kDepthAtOnce = 384;
 
 void RnnMatrix::BookRows(RnnRows as, int64_t count, int64_t copies, ScratchBook* book) {
   rows = as;
-  if (as == RnnRows::kPairs) return pairs.Book(k, count, copies, book);
+  if (as == RnnRows::kPairs) return pairs.BookCopied(k, count, copies, book);
   rounded = book->Book<float>("rows", count * rounded_stride(), copies);
 }
 
 void RnnMatrix::PrepareRows(Isa isa, const Scratch& scratch, int64_t copy, int64_t count,
                             FunctionRef<const float*(int64_t)> row_at) const {
-  if (rows == RnnRows::kPairs) return pairs.Pack(isa, scratch, copy, count, row_at);
+  if (rows == RnnRows::kPairs) return pairs.Copy(isa, scratch, copy, count, row_at);
   float* to = scratch.Grant(rounded, copy);
   for (int64_t i = 0; i < count; ++i, to += rounded_stride()) {
     Bf16TileKernelsFor(isa).row({DataType::f32, row_at(i), k, to, nullptr});
@@ -38,10 +38,11 @@ void MultiplyPrepared(const RnnRowsArgs& args) {
   call.behind = args.behind;
   call.asks_ahead = args.behind != nullptr;
   const float* source;
-  float factor = 1.f;
+  FipCall in_pairs;
   if (pairs) {
-    source = m.pairs.Bind(*args.scratch, args.copy, args.first_row, &call);
-    factor = m.pairs.Factor(*args.scratch, args.copy);
+    source = m.pairs.Bind(*args.scratch, args.copy, args.first_row, &in_pairs, &call);
+    in_pairs.unscale = m.Unscale(args.packed, 0);
+    in_pairs.column_terms = args.packed + m.terms;
   } else {
     call.family = TileFamily::kBf16;
     call.tap_offsets = &kWholeRow;
@@ -50,18 +51,9 @@ void MultiplyPrepared(const RnnRowsArgs& args) {
     call.px_stride = m.rounded_stride();
     source = args.scratch->Grant(m.rounded, args.copy) + args.first_row * call.px_stride;
   }
-  alignas(64) float unscale[kBlock];
   const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
     const int column = args.column[g - args.first_panel];
-    if (pairs) {
-      const float* columns = m.Unscale(args.packed, g);
-      for (int64_t i = 0; i < kBlock; ++i) {
-        unscale[i] =
-            columns[i] * factor * (args.scales == nullptr ? 1.f : args.scales[g * kBlock + i]);
-      }
-      a->fip.channel_terms = args.packed + m.terms + g * kBlock;
-      a->epilogue.scale = unscale;
-    }
+    if (pairs && args.scales != nullptr) a->epilogue.scale = args.scales + g * kBlock;
     a->dst = args.dst + column;
     TileEpilogue& e = a->epilogue;
     e.row_major = 1;

@@ -4,8 +4,8 @@ Packed weights take the memory of plain ones, those that Winograd transforms a m
 it: for 3x3 windows 16/9 in F(2x2) and four times in F(4x4). A network of 3x3 convolutions
 only would exceed three times its weights: its largest filters, the deepest first, then do
 without F(4x4), which gains least where there are most channels and fewest pixels. The weights
-of inner products are packed once, for many rows. What paired products add (a sixteenth, and a
-vector) counts for every convolution.
+of inner products are packed once, for many rows. What paired products add (two vectors beside those
+of each block of results, an eighth at most) counts for every convolution.
 """
 
 from dataclasses import replace

@@ -55,8 +55,7 @@ struct Algorithm {
   // Sets own, pack_key, packed_bytes, tasks, and books scratch.
   void (*plan)(const Algorithm& self, ConvPlan* plan);
   // `hwio` is of desc.types.weights.
-  void (*pack)(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-               const float* src);
+  void (*pack)(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
   void (*run)(const ConvRun& run, ThreadPool& pool);
 };
 

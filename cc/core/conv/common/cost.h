@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cc/core/conv/common/conv_plan.h"
+#include "cc/core/gemm/fip.h"
 
 namespace bd {
 
@@ -65,6 +66,23 @@ inline double CyclesOf(const ConvCost& cost, int threads) {
 // Packing `floats` of weights, `line` cycles each 16 of them, where it is done in every call.
 inline double PackCycles(const ConvDesc& d, double floats, double line, int threads) {
   return d.changes_weights ? floats / 16 * line / threads : 0;
+}
+
+// Whether register tiles over blocked tensors multiply in pairs, or those of Winograd's planes.
+inline bool UsesFip(const ConvDesc& d, bool winograd, Isa isa) {
+  // Fewer results a pixel save less than the pixel's terms and sums take (1x1 on Zen 4, in times of
+  // "direct": 32->16 at 112x112 1.15, 144->16 at 56x56 1.03; but 144->32 0.89, 32->64 at 112x112
+  // 0.91).
+  constexpr int64_t kMinOutputChannels = 32;
+  // Scales and terms are two vectors a plane beside its weights: a sixteenth at most.
+  constexpr int64_t kMinWinogradChannels = 32;
+  if (d.groups > 1 || FipKernelsFor(isa).tile_pixels == 0 || d.ic() < 16) return false;
+  if (d.algorithm == ConvAlgorithm::kFip) return true;
+  if (d.algorithm == ConvAlgorithm::kDirect || d.algorithm == ConvAlgorithm::kWinograd ||
+      (winograd && (d.algorithm != ConvAlgorithm::kAuto || d.ic() < kMinWinogradChannels))) {
+    return false;
+  }
+  return GainsFromFip(isa) && d.oc() >= kMinOutputChannels;
 }
 
 // A row of dst of a channel block, `chain` cycles for a vector in a chain.

@@ -5,7 +5,6 @@
 #include "cc/core/conv/conv_depthwise/conv_depthwise.h"
 #include "cc/core/conv/depthwise/depthwise.h"
 #include "cc/core/conv/direct/direct.h"
-#include "cc/core/conv/direct/direct_fip.h"
 
 namespace bd {
 namespace {
@@ -44,7 +43,7 @@ void ExpandRows(const ConvRun& run, TaskRange task, int64_t g, int64_t r0, int64
   task.end = r1 * d.ow();
   const int64_t pixels = (r0 - first_row) * d.ow();
   from.src += pixels * kBlock;
-  from.Advance(pixels);
+  from.pairs.Advance(pixels);
   const TileTarget target = {ring.Row(0, r0), run.plan.Own<DirectPlan>().groups[g].first_block,
                              ring.block_stride()};
   RunChunk(run, task, g, g + 1, 0, run.plan.icb, from, target, thread);
@@ -74,7 +73,8 @@ const ChunkSource& Prepare(const ConvRun& run, int64_t n, int64_t r0, int64_t r1
   *prepared = {n, r0, r1, {run.SrcBlock(n, 0) + r0 * run.d.ow() * kBlock}};
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   if (p.fip()) {
-    PrepareFip(run, 0, run.plan.icb, (r1 - r0) * run.d.ow(), thread, nullptr, &prepared->from);
+    prepared->from.pairs = PreparePairs(run, prepared->from.src, 0, run.plan.icb,
+                                        (r1 - r0) * run.d.ow(), thread, nullptr);
   }
   return prepared->from;
 }

@@ -60,8 +60,7 @@ struct DepthwisePlan {
 
 // Weights are packed [icb][kh][kw][16], those of bytes as dwords, [icb][rows][taps][16], and behind
 // them their sums, an int32 a channel.
-void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                   const float* src);
+void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 void RunDepthwise(const ConvRun& run, ThreadPool& pool);
 
 }  // namespace bd

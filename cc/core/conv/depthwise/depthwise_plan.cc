@@ -99,8 +99,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
 const Algorithm kDepthwise = {"depthwise", 0,    true,          Applies,
                               Cost,        Plan, PackDepthwise, RunDepthwise};
 
-void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool&,
-                   const float*) {
+void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool&) {
   const ConvDesc& d = plan.desc;
   if (IsOfBytes(d)) return PackBytes(plan, reinterpret_cast<const int8_t*>(hwio), packed);
   for (int64_t b = 0; b < plan.icb; ++b) {

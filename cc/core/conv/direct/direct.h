@@ -5,7 +5,6 @@
 //   direct_driver.cc  tasks over threads: K chunks over strips
 //   direct_strip.cc   the source of a task, in place or in scratch
 //   direct_panels.cc  a K chunk of a task as a call of the loop over panels (cc/core/gemm)
-//   direct_fip.h      what tiles that multiply in pairs need beside
 #pragma once
 
 #include <cstdint>
@@ -14,6 +13,7 @@
 
 #include "cc/core/conv/common/conv_run.h"
 #include "cc/core/conv/common/output_groups.h"
+#include "cc/core/gemm/fip.h"
 
 namespace bd {
 
@@ -64,27 +64,27 @@ struct DirectPlan {
   std::vector<int64_t> phase_row;
 
   // For each thread: the strip; rows of a plain dst; the weights of a group and K chunk, packed in
-  // the run, or with FIP times a power of two; with FIP terms, squares and magnitudes of pixels.
-  ScratchPiece<float> strip, row, scaled, terms;
-  ScratchPiece<uint8_t> apart;  // with FIP, of each pixel: whether it is multiplied without pairs
+  // the run, or in pairs times a power of two.
+  ScratchPiece<float> strip, row, scaled;
+  FipRows pairs;  // of a task's pixels
 
   // Changing weights that one task reads, once: each panel is packed into `scaled` right before it
   // is multiplied, and stays in L2 meanwhile.
   bool packs_panels = false;
-
-  int64_t terms_pixels = 0;  // pixels that a task's source has, with FIP
 
   bool fip() const { return variant == kFipTiles; }
   bool narrow() const { return IsNarrow(family); }
   bool words() const { return family == TileFamily::kWords; }  // which never lie in src itself
   // Dwords of channels.
   int64_t Dwords(int64_t of_channels) const { return CeilDiv(of_channels, PerDword(family)); }
+  // Behind packed weights that are multiplied in pairs, of each K chunk: FipCall::unscale of all
+  // channels, then column_terms.
+  int64_t pairs_floats(int64_t ocb) const { return fip() ? 2 * ocb * kBlock : 0; }
   bool odd_taps() const { return family == TileFamily::kBf16 && tap_units % 2 != 0; }
   bool blocked() const { return variant != kNhwcTiles; }
 };
 
-void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                const float* src);
+void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 void RunDirect(const ConvRun& run, ThreadPool& pool);
 
 // Packs source blocks [b0, b1) of a group of a blocked source from run.buffers.plain, the first at
@@ -107,19 +107,16 @@ struct TileTarget {
 // Brings source blocks [b0, b1) of a task within reach of the taps.
 const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread);
 
-// A K chunk of a task's source: the first pixel as the taps see it, and with FIP its terms, which
-// pixels stand apart, and the power of two that weights take.
+// A K chunk of a task's source: the first pixel as the taps see it.
 struct ChunkSource {
   const float* src = nullptr;
-  const float* pixel_terms = nullptr;
-  const uint8_t* apart = nullptr;  // null: no pixel is
-  int exponent = 0;
-
-  void Advance(int64_t pixels) {
-    if (pixel_terms != nullptr) pixel_terms += pixels;
-    if (apart != nullptr) apart += pixels;
-  }
+  FipCall pairs;
 };
+
+// `pixels` pixels from `src` on as tiles in pairs take them. Pixels that are part of a task take
+// the task's exponent, if not null, whoever computes them.
+FipCall PreparePairs(const ConvRun& run, const float* src, int64_t b0, int64_t b1, int64_t pixels,
+                     int thread, const int* exponent);
 
 // All tiles of one K chunk of a task: source blocks [b0, b1), output groups
 // [g0, g1), the task's pixels. The weights of the task's next group come to L2 alongside.

@@ -4,7 +4,6 @@
 
 #include "cc/base/threads/parallel_units.h"
 #include "cc/core/conv/direct/direct.h"
-#include "cc/core/conv/direct/direct_fip.h"
 #include "cc/core/conv/direct/direct_kernel.h"
 
 namespace bd {
@@ -41,22 +40,22 @@ struct PreparedSource {
   }
 };
 
-// Source blocks [b0, b1) of a task or a part of it, with the terms of FIP; `exponent` as for
-// PrepareFip.
+// Source blocks [b0, b1) of a task or a part of it; `exponent` as for PreparePairs.
 ChunkSource Prepare(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread,
                     PreparedSource* prepared, const int* exponent = nullptr) {
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   if (!prepared->Has(r, b0, b1)) {
     *prepared = {r.n, r.begin, r.end, b0, b1, {SourceFor(run, r, b0, b1, thread)}};
+    ChunkSource& whole = prepared->from;
     if (p.fip()) {
-      PrepareFip(run, b0, b1, r.end - r.begin, thread, exponent, &prepared->from);
+      whole.pairs = PreparePairs(run, whole.src, b0, b1, r.end - r.begin, thread, exponent);
     }
   }
   ChunkSource from = prepared->from;
   const int64_t pixels = r.begin - prepared->begin;
   const int64_t units = p.by_row ? pixels / run.d.ow() * p.row_stride : pixels * p.px_stride;
   from.src = BytesFrom(from.src, units * p.unit);
-  from.Advance(pixels);
+  from.pairs.Advance(pixels);
   return from;
 }
 
@@ -153,7 +152,7 @@ void RunTiles(const ConvRun& run, ThreadPool& pool) {
   const ConvPlan& plan = run.plan;
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   const TaskUnits units(run);
-  // With FIP all pixels of a task share an exponent, whoever computes them.
+  // In pairs all pixels of a task share an exponent, whoever computes them.
   const bool shares_exponent = p.fip() && !units.by_groups && p.icb_chunk == plan.icb;
   ParallelUnits(pool, plan.tasks, [&](UnitTaker& taker) {
     const int thread = taker.thread();
@@ -161,7 +160,7 @@ void RunTiles(const ConvRun& run, ThreadPool& pool) {
     for (int64_t task; taker.NextTask(&task);) {
       const TaskRange r = Locate(run, task);
       const int exponent =
-          shares_exponent ? Prepare(run, r, 0, plan.icb, thread, &prepared).exponent : 0;
+          shares_exponent ? Prepare(run, r, 0, plan.icb, thread, &prepared).pairs.exponent : 0;
       taker.Publish(units.Count(r), exponent);
       for (Units u; taker.Next(units.Fraction(), units.Least(), &u);) {
         TileTask(run, units.Of(r, u), thread, &prepared);

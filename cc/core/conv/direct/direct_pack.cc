@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "cc/core/conv/direct/direct.h"
-#include "cc/core/conv/direct/direct_fip.h"
 #include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
@@ -152,8 +151,7 @@ void PackPanel(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t
   GroupPacker(run.plan, w, group, out).Run(b0, b1, b0);
 }
 
-void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                const float* src) {
+void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
   const DirectPlan& p = plan.Own<DirectPlan>();
   const ConvDesc& d = plan.desc;
   if (p.packs_panels) return;  // done in the run
@@ -167,13 +165,6 @@ void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPo
     return;
   }
   const Hwio w{hwio, d.ic() / d.groups, d.oc() / d.groups, d.oc()};
-  const bool fip = p.fip();
-  const int exponent = fip ? SourceExponentOf(plan, src) : 0;
-  if (fip) {
-    float* kept = packed + FipTrailerOf(plan).exponent;
-    std::fill(kept, kept + kBlock, 0.f);
-    *kept = static_cast<float>(exponent);
-  }
   const int64_t groups = p.groups.size();
   const int64_t splits =  // of the source blocks of a group
       std::clamp<int64_t>(p.groups.packed_floats / std::max<int64_t>(1, groups) / kTaskFloats, 1,
@@ -185,9 +176,18 @@ void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPo
         .Run(g.icb_begin + blocks * split / splits, g.icb_begin + blocks * (split + 1) / splits,
              g.icb_begin);
   });
-  if (!fip) return;
-  pool.ParallelFor(groups,
-                   [&](int64_t g, int) { PackFipGroup(plan, p.groups[g], exponent, packed); });
+  if (!p.fip()) return;
+  const int64_t chunks = CeilDiv(plan.icb, p.icb_chunk), taps = d.kh() * d.kw();
+  pool.ParallelFor(groups * chunks, [&](int64_t task, int) {
+    const OutputGroup& g = p.groups[task / chunks];
+    const int64_t chunk = task % chunks, lanes = g.blocks * kBlock;
+    const int64_t first = chunk * p.icb_chunk * kBlock;
+    const int64_t channels = std::min(d.ic() - first, p.icb_chunk * kBlock);
+    float* const unscale =
+        packed + p.groups.packed_floats + chunk * p.pairs_floats(plan.ocb) + g.first_block * kBlock;
+    PackFip(plan.isa, channels * taps, channels / kBlock * taps, lanes,
+            packed + g.offset + first * taps * lanes, unscale, unscale + plan.ocb * kBlock);
+  });
 }
 
 }  // namespace bd

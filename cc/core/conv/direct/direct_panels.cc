@@ -1,11 +1,9 @@
 // A K chunk of a task of register tiles as a call of the loop over panels.
-#include <cmath>
+#include <algorithm>
 
 #include "cc/core/conv/direct/direct.h"
-#include "cc/core/conv/direct/direct_fip.h"
 #include "cc/core/gemm/gemm_panels.h"
 #include "cc/core/gemm/narrow_pack.h"
-#include "cc/core/gemm/tiles/fip_kernel.h"
 
 namespace bd {
 
@@ -13,6 +11,22 @@ TileFamily FamilyOf(const DirectPlan& p) {
   if (p.narrow()) return p.family;
   if (!p.blocked() || p.by_row) return TileFamily::kStrided;
   return p.fip() ? TileFamily::kFip : TileFamily::kBlocked;
+}
+
+FipCall PreparePairs(const ConvRun& run, const float* src, int64_t b0, int64_t b1, int64_t pixels,
+                     int thread, const int* exponent) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  FipSource a = {src, nullptr, p.tap_offsets.data()};
+  a.taps = (std::min(b1, run.d.ic() / kBlock) - b0) * p.taps_per_block;
+  a.rows = pixels;
+  a.exponent = exponent;
+  p.pairs.Prepare(run.plan.isa, run.scratch, thread, a);
+  FipCall call = p.pairs.Call(run.scratch, thread);
+  call.scaled = run.scratch.Grant(p.scaled, thread);
+  call.unscale =
+      run.buffers.packed + p.groups.packed_floats + b0 / p.icb_chunk * p.pairs_floats(run.plan.ocb);
+  call.column_terms = call.unscale + run.plan.ocb * kBlock;
+  return call;
 }
 
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
@@ -53,9 +67,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     call.behind = call.Weights(g1, call.first_row);
   }
   call.asks_ahead = !p.packs_panels;
-  call.pixel_terms = from.pixel_terms;
-  call.apart = from.apart;
-  FipGroup terms;
+  if (p.fip()) call.pairs = &from.pairs;
   Int8Columns bytes;
   const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
     const OutputGroup& group = p.groups[g];
@@ -75,18 +87,6 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
       float* const packed = run.scratch.Grant(p.scaled, thread);
       PackPanel(run, group, b0, b1, packed);
       a->weights = packed;
-    }
-    if (from.exponent != 0) {
-      float* scaled = run.scratch.Grant(p.scaled, thread);
-      FipKernelsFor(run.plan.isa)
-          .scale({a->weights, std::ldexp(1.f, from.exponent),
-                  call.rows_of_b() * group.blocks * kBlock, scaled});
-      a->weights = scaled;
-    }
-    if (from.pixel_terms != nullptr) {
-      terms.Bind(run, group, b0, b1, from);
-      a->fip = {nullptr, terms.channel_terms};
-      a->epilogue.scale = terms.unscale;
     }
   };
   // Pixels of neighbouring rows follow each other, so all of them are one segment; by row each

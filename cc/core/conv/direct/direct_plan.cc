@@ -7,9 +7,7 @@
 
 #include "cc/base/cpu/caches.h"
 #include "cc/core/conv/common/cost.h"
-#include "cc/core/conv/common/fip_choice.h"
 #include "cc/core/conv/direct/direct.h"
-#include "cc/core/conv/direct/direct_fip.h"
 #include "cc/core/conv/direct/direct_kernel.h"
 
 namespace bd {
@@ -320,13 +318,6 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
                   : MakeOutputGroups(d, plan->isa, joined ? p->tap_units : d.ic(),
                                      d.kh() * (joined && d.dw() == 1 ? 1 : d.kw()),
                                      IsTiled(*p) && !p->narrow(), per_dword);
-  const int64_t trailer = p->fip()             ? FipTrailerOf(*plan).floats
-                          : IsBytes(p->family) ? plan->ocb * kBlock
-                                               : 0;
-  plan->pack_key = {self.name, d.src.dtype(),
-                    p->groups.blocking() + (joined && d.dw() != 1 ? 32 : 0)};
-  plan->packed_bytes = (p->groups.packed_floats + trailer) * sizeof(float);
-  if (plan->empty()) return;
   const bool strided =
       blocked && !p->fip() && !p->words() && !d.pointwise() && IsStridedInPlace(d, plan->isa);
   // Narrow pixels are read in place where they are whole dwords.
@@ -354,9 +345,17 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   if (IsTiled(*p) && !p->narrow() && !sum_on_tile && !listed) {
     const int64_t block_bytes = 4 * kBlock * d.kh() * d.kw() * p->groups.widest_blocks * kBlock;
     const int64_t budget = p->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
-    const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
-    p->icb_chunk = CeilDiv(most_blocks, chunks);
+    const int64_t fit = std::max<int64_t>(1, budget / std::max<int64_t>(1, block_bytes));
+    p->icb_chunk = CeilDiv(most_blocks, CeilDiv(most_blocks, fit));
   }
+  const int64_t chunks = p->fip() ? CeilDiv(plan->icb, p->icb_chunk) : 0;
+  const int64_t trailer = p->fip()             ? chunks * p->pairs_floats(plan->ocb)
+                          : IsBytes(p->family) ? plan->ocb * kBlock
+                                               : 0;
+  plan->pack_key = {self.name, d.src.dtype(),
+                    p->groups.blocking() + (joined && d.dw() != 1 ? 32 : 0) + 64 * chunks};
+  plan->packed_bytes = (p->groups.packed_floats + trailer) * sizeof(float);
+  if (plan->empty()) return;
   p->pass_blocks = sum_on_tile || p->narrow() ? p->icb_chunk : PassBlocks(*p, plan->isa);
   ChooseSplits(*plan, p);
   p->packs_panels = MayPackPanels(self, d) && p->strips == 1;
@@ -371,9 +370,6 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   if (p->narrow()) {  // whose tiles count bytes
     for (int64_t& offset : p->tap_offsets) offset *= p->unit;
   }
-  if (p->fip()) {  // fused with depthwise it takes all rows at once
-    p->terms_pixels = p->in_place ? d.oh() * d.ow() : p->strip_pixels;
-  }
   plan->tasks = d.n() * p->strips * p->group_splits;
   if (d.dst.channels_last()) {
     p->row.count = p->strip_pixels * (p->variant == kDotLanes ? d.oc() : plan->ocb * kBlock);
@@ -381,8 +377,10 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   p->strip = plan->scratch.Book<float>("strip", p->strip.count, plan->threads);
   p->row = plan->scratch.Book<float>("row", p->row.count, plan->threads);
   p->scaled = plan->scratch.Book<float>("scaled", p->scaled.count, plan->threads);
-  p->terms = plan->scratch.Book<float>("terms", 3 * p->terms_pixels, plan->threads);
-  p->apart = plan->scratch.Book<uint8_t>("apart", p->terms_pixels, plan->threads);
+  if (p->fip()) {  // fused with depthwise it takes all rows at once
+    p->pairs.Book(p->in_place ? d.oh() * d.ow() : p->strip_pixels, 1, plan->threads,
+                  &plan->scratch);
+  }
   const int64_t task_groups = CeilDiv(p->groups.size(), p->group_splits);
   plan->blocking = {{"strip_pixels", p->strip_pixels},
                     {"strip_rows", p->strip_rows},

@@ -72,7 +72,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   plan->blocking = {{"panel_blocks", own->gemm.panels.empty() ? 0 : own->gemm.panels[0].blocks}};
 }
 
-void Pack(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool, const float*) {
+void Pack(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
   PackGemm(plan.Own<ConvGemmPlan>().gemm, {hwio, plan.desc.oc(), 1}, packed, &pool);
 }
 

@@ -130,7 +130,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
 }
 
 // [ocb][kh][inputs][kw][16]
-void Pack(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool, const float*) {
+void Pack(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
   const ConvDesc& d = plan.desc;
   const int64_t inputs = Inputs(d);
   pool.ParallelFor(plan.ocb * d.kh(), [&](int64_t task, int) {

@@ -46,7 +46,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
 
 // Nothing is packed but a note on weights that stay: 1 where all are finite, so that those that
 // meet only zeros may be skipped, else 0.
-void Pack(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool, const float*) {
+void Pack(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
   std::fill(packed, packed + plan.packed_floats(), 0.f);
   if (AllFinite(hwio, plan.desc.ic() * plan.desc.oc(), pool)) *packed = 1.f;
 }

@@ -12,6 +12,7 @@
 #include "cc/core/conv/common/conv_run.h"
 #include "cc/core/conv/common/output_groups.h"
 #include "cc/core/conv/winograd/winograd_kernel.h"
+#include "cc/core/gemm/fip.h"
 
 namespace bd {
 
@@ -29,10 +30,8 @@ struct WinogradPlan {
   bool pools_tiles = false;  // the dst stage stores maxima of its tiles
   int64_t most_ranges = 1;   // of channels, whose M are apart; of bytes
   std::vector<int64_t> tap_offsets;
-  // For each thread: V and M; with FIP the terms of V's tiles in each plane, squares and magnitudes
-  // of a plane, magnitudes of all planes; and which tiles are multiplied without pairs.
-  ScratchPiece<float> strip, terms;
-  ScratchPiece<uint8_t> apart;
+  ScratchPiece<float> strip;  // for each thread: V and M
+  FipRows pairs;              // of the tiles in V
 
   const WinogradTransform& transform() const { return kWinogradTransforms[row]; }
   bool fip() const { return family == TileFamily::kFip; }
@@ -48,8 +47,7 @@ struct WinogradPlan {
 // multiply sums by and [ocb][16] of terms (cc/core/gemm/fip.h). Planes of words and of bfloat16 are
 // in dwords of two channels. Of bytes there are, behind all planes, sums of each channel's weights
 // [ocb][16], in int32, and the number of ranges.
-void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                  const float* src);
+void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 void RunWinograd(const ConvRun& run, ThreadPool& pool);
 
 }  // namespace bd

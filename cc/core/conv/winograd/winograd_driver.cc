@@ -13,12 +13,10 @@
 // of them at once, and with [xi][icb] each would be a page, and in some shapes a
 // cache set, of its own (the source stage then had 4 of 10 samples of 28x28x128).
 #include <algorithm>
-#include <cmath>
 
 #include "cc/base/threads/parallel_units.h"
 #include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/conv/winograd/winograd_bytes_kernel.h"
-#include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
@@ -26,14 +24,6 @@ namespace {
 
 // Tasks a thread, up to which threads take groups of each other's tasks.
 constexpr int64_t kSharedTasks = 4;
-
-// The tiles that a thread has in V. With FIP V is scaled plane by plane, has terms in scratch, and
-// here what sums are to be multiplied by.
-struct PreparedTiles {
-  int64_t first = -1;
-  float scale[kMaxWinogradPlanes];
-  const uint8_t* apart = nullptr;  // null: no tile is
-};
 
 // The tiles of a block as rows of A for RunPanels.
 struct PlaneRows {
@@ -142,49 +132,16 @@ struct TileBlock {
   }
 
   int64_t whole_blocks() const { return channels() / kBlock; }
-  float* Terms(int64_t xi, int thread) const {
-    return run.scratch.Grant(p.terms, thread) + xi * p.tile_pitch;
-  }
 
-  // A tile's errors of all planes end in the same outputs, so it is measured by all of them
-  // together: a plane of small numbers may round more than these alone would allow.
-  void PreparePairs(int thread, PreparedTiles* prepared) const {
-    uint8_t* const apart = run.scratch.Grant(p.apart, thread);
-    float* const squares = Terms(planes(), thread);
-    float* const sums = squares + p.tile_pitch;
-    float* const all = sums + p.tile_pitch;
-    const int64_t n = whole_blocks() * kBlock;
-    std::fill_n(apart, count, uint8_t{0});
-    std::fill_n(all, count, 0.f);
-    const float shape = static_cast<float>(FipShapeOf(n));
-    double scales = 0;
-    for (int64_t xi = 0; xi < planes(); ++xi) {
-      const FipSourceArgs s = {v + xi * plane_stride(),
-                               p.tap_offsets.data(),
-                               whole_blocks(),
-                               count,
-                               Terms(xi, thread),
-                               squares,
-                               sums};
-      const int exponent = PrepareFipPlane(plan().isa, s, p.icb);
-      prepared->scale[xi] = std::ldexp(1.f, exponent);
-      scales += prepared->scale[xi];
-      const float most = MostFipSquares(n, exponent);
-      for (int64_t t = 0; t < count; ++t) {  // comparisons with NaN are false
-        apart[t] |= !((squares[t] <= most) & (sums[t] * sums[t] >= shape * squares[t]));
-        all[t] += sums[t];
-      }
-    }
-    const float least = LeastFipSum(n, scales);
-    bool any = false;
-    for (int64_t t = 0; t < count; ++t) any |= apart[t] |= !(all[t] >= least);
-    prepared->apart = any ? apart : nullptr;
+  void PreparePairs(int thread) const {
+    FipSource a = {v, v, p.tap_offsets.data(), whole_blocks(), p.icb, count};
+    a.planes = planes();
+    a.plane_stride = plane_stride();
+    p.pairs.Prepare(plan().isa, run.scratch, thread, a);
   }
 
   // Of blocks [begin, end) of source channels to M of `range`.
-  void Multiply(int64_t xi, int64_t range, int64_t begin, int64_t end, int thread,
-                const PreparedTiles& prepared) const {
-    const bool fip = p.fip();
+  void Multiply(int64_t xi, int64_t range, int64_t begin, int64_t end, int thread) const {
     const int64_t u_stride = p.plane_dwords;
     const int64_t whole = std::min(end, whole_blocks());
     const float* src = v + xi * v_plane_stride();
@@ -204,23 +161,18 @@ struct TileBlock {
     call.tap_length = call.px_stride = pixel();
     // The next plane's; where phases are split that may begin at others.
     call.behind = call.Weights(group_begin, call.first_row) + u_stride;
-    if (fip) {
-      call.pixel_terms = Terms(xi, thread);
-      call.apart = prepared.apart;
+    FipCall pairs;
+    if (p.fip()) {
+      pairs = p.pairs.Call(run.scratch, thread, xi);
+      pairs.column_terms = call.packed + u_stride - plan().ocb * kBlock;
+      pairs.unscale = pairs.column_terms - plan().ocb * kBlock;
+      call.pairs = &pairs;
     }
-    alignas(64) float unscale[kMaxTileBlocks * kBlock];
     const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
       const OutputGroup& group = p.groups[g];
       a->dst = sums + (group.first_block - first_ocb()) * block_stride();
       a->epilogue.dst_block_stride = block_stride();
       a->epilogue.valid_lanes = kBlock;
-      if (!fip) return;
-      const int64_t lanes = plan().ocb * kBlock;
-      const float* packed = call.packed + u_stride - 2 * lanes + group.first_block * kBlock;
-      for (int64_t k = 0; k < group.blocks * kBlock; ++k)
-        unscale[k] = prepared.scale[xi] * packed[k];
-      a->fip = {nullptr, packed + lanes};
-      a->epilogue.scale = unscale;
     };
     RunPanels(call, bind, PlaneRows{src, pixel(), even});
   }
@@ -304,19 +256,19 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
   const int64_t least = shared ? CeilDiv(CeilDiv(groups, p.group_splits), 5) : groups;
   ParallelUnits(pool, plan.tasks, [&](UnitTaker& taker) {
     const int thread = taker.thread();
-    PreparedTiles prepared;
+    int64_t prepared = -1;  // the first of the tiles that the thread has in V
     const auto run_pass = [&](int64_t task, int64_t begin, int64_t end) {
       const TileBlock block = block_of(task, begin, end, thread);
-      if (prepared.first != block.first) {
+      if (prepared != block.first) {
         for (int64_t b = 0; b < block.source_blocks(); ++b) block.Source(b);
-        if (p.fip()) block.PreparePairs(thread, &prepared);
-        prepared.first = block.first;
+        if (p.fip()) block.PreparePairs(thread);
+        prepared = block.first;
       }
       const int64_t ranges = block.ranges(), length = CeilDiv(p.icb, ranges);
       for (int64_t xi = 0; xi < block.planes(); ++xi) {
         const auto [begin, end] = block.BlocksOf(xi);
         for (int64_t r = 0, b = begin; b < end; ++r, b += length) {
-          block.Multiply(xi, r, b, std::min(end, b + length), thread, prepared);
+          block.Multiply(xi, r, b, std::min(end, b + length), thread);
         }
       }
       block.Dst();

@@ -7,7 +7,6 @@
 #include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/conv/winograd/winograd_bytes_kernel.h"
 #include "cc/core/conv/winograd/winograd_weights_kernel.h"
-#include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
@@ -97,8 +96,7 @@ void StoreHalves(const float* from, bool bytes, int64_t planes, int64_t plane_dw
 
 }  // namespace
 
-void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                  const float*) {
+void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
   const WinogradPlan& p = plan.Own<WinogradPlan>();
   const ConvDesc& d = plan.desc;
   const WinogradTransform& t = p.transform();
@@ -169,8 +167,8 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
     const OutputGroup& g = p.groups[task / planes];
     float* plane = packed + task % planes * p.plane_dwords;
     float* unscale = plane + p.plane_dwords - 2 * plan.ocb * kBlock + g.first_block * kBlock;
-    PackFipPlane(plan.isa, channels, g.blocks * kBlock, plane + g.offset, unscale,
-                 unscale + plan.ocb * kBlock);
+    PackFip(plan.isa, channels, channels / kBlock, g.blocks * kBlock, plane + g.offset, unscale,
+            unscale + plan.ocb * kBlock);
   });
 }
 

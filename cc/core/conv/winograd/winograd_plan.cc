@@ -5,7 +5,6 @@
 
 #include "cc/base/cpu/caches.h"
 #include "cc/core/conv/common/cost.h"
-#include "cc/core/conv/common/fip_choice.h"
 #include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/conv/winograd/winograd_bytes_kernel.h"
 
@@ -189,9 +188,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   }
   const int64_t of_tile = p->icb * p->Dwords(kBlock) + p->most_ranges * blocks * kBlock;
   p->strip = plan->scratch.Book<float>("strip", planes * p->tile_pitch * of_tile, plan->threads);
-  const int64_t fip_tiles = p->fip() ? p->tile_pitch : 0;
-  p->terms = plan->scratch.Book<float>("terms", (planes + 3) * fip_tiles, plan->threads);
-  p->apart = plan->scratch.Book<uint8_t>("apart", fip_tiles, plan->threads);
+  if (p->fip()) p->pairs.Book(p->tile_block, planes, plan->threads, &plan->scratch);
   plan->blocking = {{"task_tiles", p->tile_block},
                     {"tile_pitch", p->tile_pitch},
                     {"task_blocks", task_groups * p->groups.widest_blocks},

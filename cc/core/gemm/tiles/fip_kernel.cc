@@ -198,20 +198,66 @@ float SourceTerms(const FipSourceArgs& a) {
   return ReduceAdd(all_squares);
 }
 
-int64_t RowsInRange(const FipRangeArgs& a) {
+bool MarkApart(const FipRangeArgs& a) {
   const Vec most = Set1(a.most), least = Set1(a.least), shape = Set1(a.shape);
-  int64_t row = 0;
-  for (; row + kLanes <= a.rows; row += kLanes) {  // comparisons with NaN are false
-    const Vec squares = Load(a.squares + row), sums = Load(a.sums + row);
-    if (!All(Less(squares, most)) || !All(Less(least, sums))) break;
-    if (!All(Less(Mul(shape, squares), Mul(sums, sums)))) break;
+  bool any = false;
+  for (int64_t first = 0; first < a.rows; first += kLanes) {
+    const int64_t rows = std::min<int64_t>(a.rows - first, kLanes);
+    const Vec squares = LoadN(a.squares + first, rows), sums = LoadN(a.sums + first, rows);
+    Vec all = LoadN(a.all + first, rows);
+    if (a.all != a.sums) StoreN(a.all + first, all = Add(all, sums), rows);
+    // Comparisons with NaN are false. Most rows are in range, and lie in whole vectors of such.
+    if (All(Less(squares, most)) && All(Less(least, all)) &&
+        All(Less(Mul(shape, squares), Mul(sums, sums)))) {
+      continue;
+    }
+    for (int64_t r = first; r < first + rows; ++r) {
+      const bool in_range = a.squares[r] <= a.most && a.all[r] >= a.least &&
+                            a.sums[r] * a.sums[r] >= a.shape * a.squares[r];
+      if (in_range) continue;
+      a.apart[r] = 1;
+      any = true;
+    }
   }
-  return row;
+  return any;
 }
 
-void Scale(const ScaleArgs& a) {
-  const Vec scale = Set1(a.scale);
-  for (int64_t i = 0; i < a.floats; i += kLanes) Store(a.dst + i, Mul(scale, Load(a.src + i)));
+void Scale(const float* src, float scale, int64_t floats, float* dst) {
+  const Vec by = Set1(scale);
+  for (int64_t i = 0; i < floats; i += kLanes) Store(dst + i, Mul(by, Load(src + i)));
+}
+
+// A loop over arrays that the compiler makes vectors of.
+void ColumnSums(int64_t rows, int64_t row_stride, const float* weights, double* squares,
+                double* sums) {
+  double of_squares[kBlock] = {}, of_magnitudes[kBlock] = {};
+  for (int64_t r = 0; r < rows; ++r, weights += row_stride) {
+    for (int i = 0; i < kBlock; ++i) {
+      const double y = weights[i];
+      of_squares[i] += y * y;
+      of_magnitudes[i] += __builtin_fabs(y);
+    }
+  }
+  for (int i = 0; i < kBlock; ++i) {
+    squares[i] = of_squares[i];
+    sums[i] = of_magnitudes[i];
+  }
+}
+
+void ScaleColumns(int64_t rows, int64_t row_stride, const float* factors, float* weights) {
+  const Vec by = Load(factors);
+  for (int64_t r = 0; r < rows; ++r, weights += row_stride) Store(weights, Mul(Load(weights), by));
+}
+
+void ColumnTerms(int64_t taps, int64_t row_stride, const float* weights, float* terms) {
+  Vec sums = Zero();
+  for (int64_t t = 0; t < taps; ++t, weights += kBlock * row_stride) {
+    for (const ChannelPair& pair : kChannelPairs) {
+      const float* y = weights + pair.c * row_stride;
+      sums = NegFma(Mul(Set1(pair.sign), Load(y)), Load(y + row_stride), sums);
+    }
+  }
+  Store(terms, sums);
 }
 
 template <int kBlocks, int kPx>
@@ -235,8 +281,11 @@ constexpr FipKernels kTable = {
     {BD_ROW(FullTile, 1), BD_ROW(FullTile, 2)},
     {BD_ROW(HalfTile, 1), BD_ROW(HalfTile, 2)},
     SourceTerms,
-    RowsInRange,
+    MarkApart,
     Scale,
+    ColumnSums,
+    ScaleColumns,
+    ColumnTerms,
 };
 
 #else

@@ -43,21 +43,15 @@ struct FipSourceArgs {
   float* sums;
 };
 
-// Bounds of what may be multiplied in pairs, of rows with these sums (fip.h): squares < most,
-// sums > least, sums^2 > shape * squares.
+// Rows that may not be multiplied in pairs (fip.h): apart[r] becomes 1 unless squares[r] <= most,
+// sums[r]^2 >= shape * squares[r] and all[r] >= least. `all` is sums, or what sums are added to.
 struct FipRangeArgs {
   const float* squares;
   const float* sums;
+  float* all;
   int64_t rows;
-  float most, least, shape;
-};
-
-// dst[i] = scale * src[i] for whole vectors of 16; dst may be src.
-struct ScaleArgs {
-  const float* src;
-  float scale;
-  int64_t floats;
-  float* dst;
+  float most, shape, least;
+  uint8_t* apart;
 };
 
 constexpr int kMaxFipPixels = 10;
@@ -68,9 +62,15 @@ struct FipKernels {
   void (*tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
   void (*half_tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
   float (*source_terms)(const FipSourceArgs&);  // returns the sum of all squares
-  // How many rows from the first on, a multiple of 16, are all within the bounds.
-  int64_t (*rows_in_range)(const FipRangeArgs&);
-  void (*scale)(const ScaleArgs&);
+  bool (*mark_apart)(const FipRangeArgs&);      // returns whether any row is apart
+  // dst[i] = scale * src[i] for whole vectors of 16; dst may be src.
+  void (*scale)(const float* src, float scale, int64_t floats, float* dst);
+  // Of 16 columns of weights, rows row_stride floats apart: sums of squares and of magnitudes, in
+  // order; columns times factors; - sum of s y1 y2 over the pairs of `taps` times 16 rows.
+  void (*column_sums)(int64_t rows, int64_t row_stride, const float* weights, double* squares,
+                      double* sums);
+  void (*scale_columns)(int64_t rows, int64_t row_stride, const float* factors, float* weights);
+  void (*column_terms)(int64_t taps, int64_t row_stride, const float* weights, float* terms);
 };
 
 BD_KERNEL_TABLE(FipKernels)

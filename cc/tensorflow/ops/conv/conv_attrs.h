@@ -109,11 +109,6 @@ struct WeightsOp : OpDefaults, Attrs {
     buffers.scratch = m.scratch;
     return buffers;
   }
-  // Where src starts, for packing.
-  const float* Src(OpKernelContext* ctx, const TensorView& src) const {
-    return reinterpret_cast<const float*>(static_cast<const char*>(ctx->input(kSrc).data()) +
-                                          this->src_part.offset(src));
-  }
 };
 
 PackRequest WeightsOfConv(const ConvPlan& plan, WeightsPacker pack);

@@ -89,12 +89,11 @@ inline void ClearResultTail(const ConvShape& d, GuardedBuffer& result) {
   if (d.dst_layout == Layout::nChw16c) ClearTail(result, d.n, d.oc, d.oh * d.ow);
 }
 
-// Packs and runs in memory that ends at guard pages; `packed_for` as in PackConvWeights.
+// Packs and runs in memory that ends at guard pages.
 inline void PackAndRun(const ConvPlan& plan, const float* src, const float* weights,
-                       const float* const* args, float* dst, ThreadPool& pool,
-                       const float* packed_for = nullptr) {
+                       const float* const* args, float* dst, ThreadPool& pool) {
   GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch.bytes() / 4);
-  PackConvWeights(plan, weights, packed.data(), pool, packed_for);
+  PackConvWeights(plan, weights, packed.data(), pool);
   ConvBuffers buffers;
   buffers.src = src;
   buffers.packed = packed.data();

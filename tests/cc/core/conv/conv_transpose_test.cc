@@ -134,7 +134,7 @@ std::string Check(const TransposeShape& d, Isa isa, ThreadPool& pool, double tol
   std::vector<float> packed_floats(plan.packed_bytes / 4 + 16, NAN);
   float* packed = packed_floats.data();
   while (reinterpret_cast<uintptr_t>(packed) % 64 != 0) ++packed;
-  PackConvTransposeWeights(plan, weights.data(), packed, pool, src.data());
+  PackConvTransposeWeights(plan, weights.data(), packed, pool);
   GuardedBuffer scratch(plan.scratch.bytes() / 4);
   ConvBuffers buffers;
   buffers.src = src.data();

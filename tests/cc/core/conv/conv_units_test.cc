@@ -99,7 +99,7 @@ TEST_P(ConvUnits, OfTiles) {
     const std::vector<float> src = SourceOf(d);
     const std::vector<float> weights = Wandering(WeightFloats(d), 2);
     AlignedBuffer packed(plan.packed_floats() * sizeof(float)), scratch(plan.scratch.bytes());
-    PackConvWeights(plan, weights.data(), packed.As<float>(), pool_, src.data());
+    PackConvWeights(plan, weights.data(), packed.As<float>(), pool_);
     ExpectSameBits([&](ThreadPool& pool) {
       std::vector<float> dst = DstOf(d);
       ConvBuffers buffers;
@@ -131,7 +131,7 @@ TEST_P(ConvUnits, OfPairs) {
       AlignedBuffer packed(plan.first.packed_floats() * sizeof(float));
       AlignedBuffer packed_taps(plan.depthwise.packed_floats() * sizeof(float));
       AlignedBuffer scratch(plan.scratch.bytes());
-      PackConvWeights(plan.first, weights.data(), packed.As<float>(), pool_, src.data());
+      PackConvWeights(plan.first, weights.data(), packed.As<float>(), pool_);
       PackConvWeights(plan.depthwise, taps.data(), packed_taps.As<float>(), pool_);
       ExpectSameBits([&](ThreadPool& pool) {
         std::vector<float> dst = DstOf(depthwise);
