@@ -167,10 +167,12 @@ void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, 
 // Few rows times blocks [begin, end) of a B that widens, as it is.
 void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range blocks) {
   constexpr int64_t kAtOnce = 4, kWidth = kAtOnce * kBlock;
-  constexpr int kColumns[kAtOnce] = {0, kBlock, 2 * kBlock, 3 * kBlock};
+  const int of_block = static_cast<int>(rows * kBlock);  // sums are [block][row][16]
+  const int at[kAtOnce] = {0, of_block, 2 * of_block, 3 * of_block};
   const ProductKernels& kernels = ProductKernelsFor(plan.isa);
   const int64_t n = plan.desc.n;
-  alignas(64) float bias[kWidth] = {}, scales[kWidth], sums[kMostNarrowRows * kWidth];
+  alignas(64) float scales[kWidth];
+  alignas(64) float bias[kMostNarrowRows * kWidth] = {}, sums[kMostNarrowRows * kWidth];
   ProductArgs p = {};
   p.src = static_cast<const float*>(args.a);
   p.inner_rows = p.rows = rows;
@@ -178,16 +180,18 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range b
   p.k = plan.desc.k;
   p.weights = plan.desc.b;
   p.panel_stride = PanelFloats(plan.desc.b, plan.desc.k);
-  p.column = kColumns;
+  p.column = at;
   p.unscale = plan.desc.b == DataType::s8 ? scales : nullptr;
   p.init = bias;
   p.dst = sums;
-  p.dst_stride = kWidth;
+  p.dst_stride = kBlock;
   GemmArgs of_c = args;
   of_c.bias = nullptr;  // is where sums begin
   for (int64_t block = blocks.begin; block < blocks.end; block += kAtOnce) {
     const int64_t count = std::min(kAtOnce, blocks.end - block), column = block * kBlock;
-    if (args.bias != nullptr) CopyColumns(args.bias, column, kWidth, n, bias);
+    for (int64_t b = 0; b < count && args.bias != nullptr; ++b) {
+      CopyColumns(args.bias, column + b * kBlock, kBlock, n, bias + at[b]);
+    }
     if (p.unscale != nullptr) CopyColumns(args.b_scales, column, kWidth, n, scales);
     p.panels = NarrowBlock(plan, args, block);
     p.num_panels = static_cast<int>(count);
@@ -195,8 +199,7 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range b
     kernels.multiply(p);
     TileArgs tile = {};
     BindC(plan, of_c, 0, {block, count, 0}, nullptr, &tile);
-    EpilogueKernelsFor(plan.isa).of_floats(tile.epilogue, {sums, rows, count, kWidth, kBlock},
-                                           tile.dst);
+    EpilogueKernelsFor(plan.isa).of_floats(tile.epilogue, {sums, rows, count}, tile.dst);
   }
 }
 

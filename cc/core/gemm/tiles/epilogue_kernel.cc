@@ -73,7 +73,7 @@ using StepsOfInts = InSteps<1>;
 template <typename Element>
 struct BlockSums {
   Element* at;
-  int64_t rows, step, block;
+  int64_t rows, block;
   int valid;
 };
 
@@ -88,7 +88,7 @@ inline __attribute__((always_inline)) void PassRows(const TileEpilogue& e,
   constexpr bool kClampsApart = !kWhole || !std::is_same_v<Dst, uint8_t>;
   const bool in_place = static_cast<const void*>(out) == of.at;
   const bool clamp = e.clamp != 0 && !in_place, by_lanes = e.row_major != 0 && !in_place;
-  const int64_t in_step = e.acc_step, out_step = in_place ? of.step : e.dst_step, rows = of.rows;
+  const int64_t in_step = e.acc_step, out_step = in_place ? kBlock : e.dst_step, rows = of.rows;
   const Quantization quantization = e.tensors.dst.quantization;
   const Quantizer to =
       kClampsApart || !clamp ? Quantizer(quantization) : Quantizer(quantization, e.lo, e.hi);
@@ -96,9 +96,8 @@ inline __attribute__((always_inline)) void PassRows(const TileEpilogue& e,
   const Vec lo = Set1(e.lo * of_unit), hi = Set1(e.hi * of_unit);
   const auto* in = static_cast<const Sum*>(e.acc_in) + of.block * e.acc_block_stride;
   const auto* sums = of.at;
-  const int64_t step = of.step;
   Sums stands_for(e, of.block);
-  for (int64_t p = 0; p < rows; ++p, sums += step, out += out_step) {
+  for (int64_t p = 0; p < rows; ++p, sums += kBlock, out += out_step) {
     stands_for.Row(p);
     Vec x[kVecsPerBlock];
     BD_UNROLL
@@ -197,7 +196,7 @@ void RunProgram(const TileEpilogue& e, const BlockSums<float>& numbers, float* o
   const int64_t of_block = numbers.block * kBlock, channel = e.channel + of_block;
   if (e.row_major) {
     program.kernels->rows(program, numbers.at,
-                          {numbers.rows, numbers.step, numbers.valid, at, e.operand_step, channel,
+                          {numbers.rows, kBlock, numbers.valid, at, e.operand_step, channel,
                            e.channels, e.sample_channel});
   } else {
     program.kernels->blocked(program, numbers.at, out, static_cast<int>(numbers.rows), at, channel,
@@ -218,7 +217,7 @@ void FinishBlock(const TileEpilogue& e, const BlockSums<typename Sums::Element>&
     if (IsSiluAlone<Blocked>(e, of)) return FinishSilu<Blocked>(e, of, out);
   }
   const BlockSums<float> numbers = {static_cast<float*>(static_cast<void*>(of.at)), of.rows,
-                                    of.step, of.block, of.valid};
+                                    of.block, of.valid};
   if (!kFloats || e.acc_in != nullptr) PassOf<Sums>(e, of, numbers.at);
   if constexpr (std::is_same_v<Dst, float>) {
     if (!e.row_major) return RunProgram(e, numbers, out);
@@ -232,7 +231,7 @@ void FinishTo(const TileEpilogue& e, const TileSums& tile, void* dst) {
   auto* const sums = static_cast<typename Sums::Element*>(tile.at);
   for (int64_t b = 0; b < tile.blocks; ++b) {
     const int valid = b + 1 < tile.blocks ? kBlock : e.valid_lanes;
-    FinishBlock<Sums>(e, {sums + b * tile.block_stride, tile.rows, tile.step, b, valid},
+    FinishBlock<Sums>(e, {sums + b * tile.rows * kBlock, tile.rows, b, valid},
                       static_cast<Dst*>(dst) + b * e.dst_block_stride);
   }
 }

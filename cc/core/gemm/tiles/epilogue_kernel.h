@@ -59,11 +59,10 @@ struct TileEpilogue {
   }
 };
 
-// Sums of a tile, of float or of int32: [block][row][16], or of a row-major C as the strides say.
+// Sums of a tile, [block][row][16], of float or of int32.
 struct TileSums {
   void* at;
   int64_t rows, blocks;
-  int64_t step = 16, block_stride = 16 * rows;
 };
 
 // The epilogue by rows, to C from `dst` on; sums are left with anything. Sums of int32 give the
