@@ -99,7 +99,9 @@ def tf_blockdnn_narrow(
     import tf_blockdnn as bd
 
     shapes = {name: list(value.shape) for name, value in inputs.items()}
-    fast = bd.optimize(folder, precision=precision, calibration=list(samples(shapes)))
+    floats = all(value.dtype == np.float32 for value in inputs.values())
+    data = list(samples(shapes)) if floats else [dict(inputs)]  # ids are no pictures
+    fast = bd.optimize(folder, precision=precision, calibration=data)
     (x,) = (tf.constant(value) for value in inputs.values())
 
     def run() -> Outputs:
@@ -211,7 +213,7 @@ PEERS = {
             ("tf_blockdnn", "tensorflow"),
             precision=precision,
         )
-        for precision in ("int8", "bf16")
+        for precision in ("int8", "int8-dynamic", "bf16")
     },
     "onnxruntime-int8": Peer(
         "ONNX Runtime, int8",
