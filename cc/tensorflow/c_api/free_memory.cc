@@ -38,8 +38,10 @@ void DropFreeBlocks(tensorflow::Allocator* allocator) {
   const auto stats = allocator->GetStats();  // None where freed memory is not kept.
   if (!stats) return;
   // At most so much of what the allocator has had is free. Where blocks have no pages, more of that
-  // size may follow that have, but not beyond this.
-  int64_t left = stats->peak_bytes_in_use - stats->bytes_in_use;
+  // size may follow that have, but not beyond this. Nor beyond half of what it may have in all: one
+  // that is near its limit waits ten seconds for a block that it does not have.
+  const int64_t room = stats->bytes_limit.value_or(0) / 2;
+  int64_t left = std::min(stats->peak_bytes_in_use, room) - stats->bytes_in_use;
   std::vector<void*> held;
   for (int64_t bytes = kLargest; bytes >= kSmallest; bytes -= bytes / 4) {
     std::vector<void*> empty;

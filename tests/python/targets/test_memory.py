@@ -104,6 +104,25 @@ def test_rewriting_needs_one_and_a_half_times_the_weights(precision):
     assert grown(make, call, setup) <= 1.5 * 128 + SLACK
 
 
+def test_memory_goes_back_at_once_where_tensorflow_may_have_little():
+    """TensorFlow's allocator waits for seconds when it is asked for more than it may have."""
+    script = """
+        import time
+        import tensorflow as tf
+        from tf_blockdnn.python import native
+
+        kept = [tf.ones([1 << 20]) for _ in range(90)]  # 360 MiB of the 512
+        pieces = kept[::2]
+        del kept[1::2], kept
+        start = time.perf_counter()
+        native.return_free_memory()
+        print(time.perf_counter() - start)
+    """
+    limit = {"TF_ENABLE_ONEDNN_OPTS": "1", "TF_MKL_ALLOC_MAX_BYTES": str(512 << 20)}
+    done = fresh.run(textwrap.dedent(script), environ=os.environ | limit)
+    assert float(done.stdout.splitlines()[-1]) < 5
+
+
 def test_memory_is_flat_where_results_go():
     """Their graphs, functions and packed weights go with them."""
     setup = """
