@@ -241,7 +241,7 @@ def bind_by_names(function, args: tuple, kwargs: Mapping) -> list:
     """The flat inputs of a ConcreteFunction that is called by the names of its tensors.
 
     Raises:
-        TypeError: other names, or another number of inputs.
+        TypeError: other names, another number of inputs, or a mapping.
     """
     sanitized = function_type.sanitize_arg_name
     named = {sanitized(name): value for name, value in kwargs.items()}
@@ -249,7 +249,10 @@ def bind_by_names(function, args: tuple, kwargs: Mapping) -> list:
     left = keywords[len(args) :]
     if len(args) > function._num_positional_args or named.keys() != {*left}:
         raise TypeError("not the names of its tensors")
-    return [*args, *(named[name] for name in left)]
+    inputs = [*args, *(named[name] for name in left)]
+    if any(isinstance(value, Mapping) for value in inputs):
+        raise TypeError("a mapping is no tensor")
+    return inputs
 
 
 def defaults_of(function) -> dict:

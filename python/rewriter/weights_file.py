@@ -4,7 +4,6 @@ A result's folded weights lie in a file without a name, which goes with it. Once
 nothing of it is resident. A SavedModel has them as an asset, which processes share.
 """
 
-import uuid
 from collections.abc import Iterable, Sequence
 from tempfile import TemporaryFile
 
@@ -12,11 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..native import library
-from ..tensorflow_private import (
-    asset,
-    gen_resource_variable_ops,
-    resource,
-)
+from ..tensorflow_private import asset, resource
 
 _ALIGN = 64  # bytes
 _LEAST = 1 << 20  # bytes: a page or two of its own is no gain
@@ -67,26 +62,18 @@ class SavedWeights(resource.CapturableResource):
     def __init__(self, variable: tf.Variable, file: asset.Asset, offset: int):
         super().__init__("CPU")
         self._dtype, self._shape, self._offset = variable.dtype, variable.shape, offset
-        self._file, self._name = file, f"blockdnn_weights_{uuid.uuid4().hex}"
+        self._file = file
         self._resource_handle_value = variable.handle
         self._track_trackable(file, "file")
 
     def _create_resource(self):
-        """A variable of its own each time: where TensorFlow loads functions, it numbers names."""
-        return gen_resource_variable_ops.var_handle_op(
-            dtype=self._dtype, shape=self._shape, shared_name=self._name
-        )
+        """A variable of its own each time, which goes with the last function that has it."""
+        return library().blockdnn_weights_variable(self._dtype, self._shape)
 
     def _initialize(self):
-        path = self._file.asset_path
-        values = library().blockdnn_read_weights(path, self._dtype, self._shape, self._offset)
-        gen_resource_variable_ops.assign_variable_op(self.resource_handle, values)
-
-    def _destroy_resource(self):
-        gen_resource_variable_ops.destroy_resource_op(self.resource_handle, True)
-
-    def __del__(self):
-        """The variable is not its."""
+        path, at = self._file.asset_path, self._offset
+        handle = self.resource_handle
+        library().blockdnn_load_weights(handle, path, self._dtype, self._shape, at)
 
 
 def saved_weights(variables: Sequence[tf.Variable], path: str) -> list[SavedWeights]:
@@ -102,4 +89,4 @@ def loaded_weights(thing) -> list:
     """Of what was loaded in the place of SavedWeights: that, and its asset; of others nothing."""
     functions = getattr(getattr(thing, "_initialize", None), "concrete_functions", ())
     ops_of = (op.type for f in functions for op in f.graph.get_operations())
-    return [thing, thing.file] if "BlockdnnReadWeights" in ops_of else []
+    return [thing, thing.file] if "BlockdnnLoadWeights" in ops_of else []

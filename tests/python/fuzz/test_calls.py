@@ -17,7 +17,9 @@ from valid_calls import MAKERS
 _EXAMPLES = int(os.environ.get("TF_BLOCKDNN_EXAMPLES", "0"))
 _SEED = int(os.environ.get("TF_BLOCKDNN_SEED", "0"))
 # A region holds every other op in every second case; the other computes nothing.
-_WITHOUT_CALL = {"BlockdnnRegion", "BlockdnnFollow"}
+_WITHOUT_CALL = {"BlockdnnRegion", "BlockdnnFollow", "BlockdnnSnapshot"}
+# test_weights_file.py calls these.
+_WITHOUT_CALL |= {"BlockdnnReadWeights", "BlockdnnWeightsVariable", "BlockdnnLoadWeights"}
 
 
 def _outcomes(cases, workers=2):

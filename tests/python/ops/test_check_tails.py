@@ -33,4 +33,5 @@ def test_every_op_is_there():
     without_tails |= {"BlockdnnAttention", "BlockdnnFoldBatchNorm", "BlockdnnUpdateSlice"}
     without_tails |= {"BlockdnnJoin", "BlockdnnInnerProduct", "BlockdnnSoftmax"}
     without_tails |= {"BlockdnnSnapshot", "BlockdnnReadWeights"}
+    without_tails |= {"BlockdnnWeightsVariable", "BlockdnnLoadWeights"}
     assert ops - without_tails == set(checked_tails.INPUTS)

@@ -183,3 +183,16 @@ def test_results_leave_nothing(saved, x):
     for _ in range(20):
         bd.load(saved)(x)
     assert (_mappings(), len(os.listdir("/proc/self/fd"))) == before
+
+
+def test_a_signature_alone_has_them(saved, x):
+    """As it has its variables: they go with the last function that reads them."""
+    before = _call(tf.saved_model.load(saved), x)
+    function = tf.saved_model.load(saved).signatures["serving_default"]
+    gc.collect()
+    (name,) = function.structured_input_signature[1]
+    (after,) = function(**{name: tf.constant(x)}).values()
+    np.testing.assert_array_equal(after, before)
+    assert _mappings()
+    del function
+    assert not _mappings()
