@@ -64,6 +64,8 @@ INTERNAL = (
     "Follow",
     "FoldBatchNorm",
     "ReadWeights",
+    "LoadWeights",
+    "WeightsVariable",
     "Snapshot",
 )
 RANKS = range(1, 7)
