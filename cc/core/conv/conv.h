@@ -17,7 +17,10 @@ namespace bd {
 std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan);
 
 // `packed` holds plan.packed_bytes, 64-byte aligned; nothing is done where that is 0.
-void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
+// `src` is one that the weights will meet, or null: no result depends on it, but a source of
+// another magnitude takes longer where weights are multiplied in pairs.
+void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                     const float* src = nullptr);
 
 // `pool.num_threads()` must equal plan.threads.
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool);

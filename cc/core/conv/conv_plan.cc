@@ -193,8 +193,12 @@ std::string MakeConvPlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa
   return error.empty() ? PlanBy(algorithm, desc, isa, threads, plan) : error;
 }
 
-void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
-  if (plan.packed_bytes > 0) plan.algorithm->pack(plan, hwio, packed, pool);
+void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                     const float* src) {
+  if (plan.packed_bytes == 0) return;
+  const Algorithm& algorithm = *plan.algorithm;
+  algorithm.pack(plan, hwio, packed, pool);
+  if (src != nullptr && algorithm.suit != nullptr) algorithm.suit(plan, src, packed, pool);
 }
 
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {

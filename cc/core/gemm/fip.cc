@@ -21,17 +21,17 @@ constexpr double kMost = 32;
 
 float TwoTo(int exponent) { return std::ldexp(1.f, exponent); }
 
-int ExponentOf(double squares, int64_t count) {
+// n numbers are in shape for pairs where (sum of |x|)^2 >= ShapeOf(n) sum of x^2.
+double ShapeOf(int64_t n) { return std::max(0.15 * 0.15 * n, 1.5 * 1.5); }
+
+}  // namespace
+
+int FipExponentOf(double squares, int64_t count) {
   if (count == 0 || squares == 0 || !std::isfinite(squares)) return 0;
   constexpr double kMostSteps = kMaxExponent / kExponentStep;
   const double steps = std::round(0.5 * std::log2(squares / count) / kExponentStep);
   return kExponentStep * static_cast<int>(std::clamp(steps, -kMostSteps, kMostSteps));
 }
-
-// n numbers are in shape for pairs where (sum of |x|)^2 >= ShapeOf(n) sum of x^2.
-double ShapeOf(int64_t n) { return std::max(0.15 * 0.15 * n, 1.5 * 1.5); }
-
-}  // namespace
 
 bool GainsFromFip(Isa isa) { return FipKernelsFor(isa).tile_pixels > 0 && AddsBesideMultiplies(); }
 
@@ -82,13 +82,13 @@ void FipRows::Prepare(Isa isa, const Scratch& scratch, int64_t copy, const FipSo
     const double total =
         kernels.source_terms({a.src + plane * a.plane_stride, a.tap_offsets, a.taps, a.rows,
                               of_plane, squares, plane == 0 ? all : sums});
-    const int e = a.exponent != nullptr ? *a.exponent : ExponentOf(total, a.rows * n);
+    const int e = a.exponent != nullptr ? *a.exponent : FipExponentOf(total, a.rows * n);
     const float up = TwoTo(e), down = TwoTo(-e);
     FipCall& call = calls[plane] = FipCall();
     call.terms = of_plane;
     call.exponent = e;
-    if (a.own == nullptr) call.of_weights = up;
-    call.of_sums = a.own == nullptr ? down : up;
+    if (a.own == nullptr) call.of_weights = TwoTo(e - a.of_packed);
+    call.of_sums = a.own == nullptr ? TwoTo(a.of_packed - e) : up;
     if (a.own != nullptr && e != 0) {
       for (int64_t t = 0; t < a.all_taps; ++t) {
         float* const block = a.own + plane * a.plane_stride + a.tap_offsets[t];

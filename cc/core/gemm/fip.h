@@ -5,7 +5,8 @@
 // Each output channel's weights are packed times the power of two that brings their root mean
 // square to about 1. Rows of A that are prepared together share a scale 2^e of about their root
 // mean square, e being a multiple of 4: either they are divided by it, or, where A has to stay as
-// it is, weights are multiplied by it once more. Neither rounds anything.
+// it is, weights are multiplied by it once more. Neither rounds anything. Where one matrix of
+// weights meets sources of one magnitude call after call, they may be kept times that power of two.
 //
 // So sums in pairs round relative to the scale that rows share, while a plain sum of products
 // rounds relative to these. Rows (pixels, tiles) whose numbers are much smaller or larger than the
@@ -37,6 +38,9 @@ namespace bd {
 // Whether products that share a matrix gain from packing it for pairs on this CPU.
 bool GainsFromFip(Isa isa);
 
+// e of `count` numbers with that sum of squares.
+int FipExponentOf(double squares, int64_t count);
+
 // Scales a packed panel of `lanes` columns and `rows` rows, of which the first pair_taps times 16
 // are multiplied in pairs; writes the panel's share of FipCall::unscale and column_terms.
 void PackFip(Isa isa, int64_t rows, int64_t pair_taps, int64_t lanes, float* weights,
@@ -50,6 +54,7 @@ struct FipSource {
   int64_t taps, all_taps;  // whole ones, which are in pairs; with those behind them
   int64_t rows, planes = 1, plane_stride = 0;
   const int* exponent = nullptr;  // e, where these are some of the rows that share it
+  int of_packed = 0;              // weights are packed times 2^of_packed; where own is null
 };
 
 // Memory for what tiles need beside A; booked once, immutable. A copy is for one thread, or for

@@ -57,6 +57,8 @@ struct Algorithm {
   // `hwio` is of desc.types.weights.
   void (*pack)(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
   void (*run)(const ConvRun& run, ThreadPool& pool);
+  // Brings packed weights to the magnitude of a source that they will meet, or null.
+  void (*suit)(const ConvPlan& plan, const float* src, float* packed, ThreadPool& pool) = nullptr;
 };
 
 // Of the rooms; conv_algorithms.cc makes the table of them, with all variants.

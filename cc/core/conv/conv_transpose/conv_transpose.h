@@ -94,9 +94,9 @@ PhaseTaps TapsOfPhase(int64_t kernel, int64_t stride, int64_t pad, int64_t phase
 std::string MakeConvTransposePlan(const ConvTransposeDesc& desc, Isa isa, int threads,
                                   ConvTransposePlan* plan);
 
-// `packed` holds plan.packed_bytes, 64-byte aligned.
+// `packed` holds plan.packed_bytes, 64-byte aligned; `src` as in PackConvWeights.
 void PackConvTransposeWeights(const ConvTransposePlan& plan, const float* weights, float* packed,
-                              ThreadPool& pool);
+                              ThreadPool& pool, const float* src = nullptr);
 
 // Buffers as for RunConv; the previous dst is what sums without an operand read.
 void RunConvTranspose(const ConvTransposePlan& plan, const ConvBuffers& buffers, ThreadPool& pool);

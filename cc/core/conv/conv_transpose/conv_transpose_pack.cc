@@ -36,14 +36,14 @@ void Expand(const ConvTransposeDesc& d, const PhaseConv& part, const float* weig
 }  // namespace
 
 void PackConvTransposeWeights(const ConvTransposePlan& plan, const float* weights, float* packed,
-                              ThreadPool& pool) {
+                              ThreadPool& pool, const float* src) {
   std::vector<float> hwio;
   for (const PhaseConv& part : plan.convs) {
     if (part.is_zero()) continue;
     const ConvDesc& c = part.conv.desc;
     hwio.resize(c.kh() * c.kw() * c.ic() * c.oc());
     Expand(plan.desc, part, weights, hwio.data(), pool);
-    PackConvWeights(part.conv, hwio.data(), packed + part.packed, pool);
+    PackConvWeights(part.conv, hwio.data(), packed + part.packed, pool, src);
   }
 }
 

@@ -77,14 +77,17 @@ struct DirectPlan {
   bool words() const { return family == TileFamily::kWords; }  // which never lie in src itself
   // Dwords of channels.
   int64_t Dwords(int64_t of_channels) const { return CeilDiv(of_channels, PerDword(family)); }
-  // Behind packed weights that are multiplied in pairs, of each K chunk: FipCall::unscale of all
-  // channels, then column_terms.
-  int64_t pairs_floats(int64_t ocb) const { return fip() ? 2 * ocb * kBlock : 0; }
+  // Behind packed weights that are multiplied in pairs: FipSource::of_packed in the first of 16
+  // floats; then, of each K chunk, FipCall::unscale of all channels and column_terms.
+  int64_t pairs_floats(int64_t ocb, int64_t chunks) const {
+    return fip() ? kBlock + chunks * 2 * ocb * kBlock : 0;
+  }
   bool odd_taps() const { return family == TileFamily::kBf16 && tap_units % 2 != 0; }
   bool blocked() const { return variant != kNhwcTiles; }
 };
 
 void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
+void SuitDirect(const ConvPlan& plan, const float* src, float* packed, ThreadPool& pool);
 void RunDirect(const ConvRun& run, ThreadPool& pool);
 
 // Packs source blocks [b0, b1) of a group of a blocked source from run.buffers.plain, the first at

@@ -8,6 +8,7 @@
 // kw and ic in one, where the last number of an odd tap of bfloat16 lies behind all taps; behind
 // bytes lie their sums, an int32 an output channel.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "cc/core/conv/direct/direct.h"
@@ -177,17 +178,53 @@ void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPo
              g.icb_begin);
   });
   if (!p.fip()) return;
+  float* const trailer = packed + p.groups.packed_floats;
+  std::fill_n(trailer, kBlock, 0.f);
   const int64_t chunks = CeilDiv(plan.icb, p.icb_chunk), taps = d.kh() * d.kw();
   pool.ParallelFor(groups * chunks, [&](int64_t task, int) {
     const OutputGroup& g = p.groups[task / chunks];
     const int64_t chunk = task % chunks, lanes = g.blocks * kBlock;
     const int64_t first = chunk * p.icb_chunk * kBlock;
     const int64_t channels = std::min(d.ic() - first, p.icb_chunk * kBlock);
-    float* const unscale =
-        packed + p.groups.packed_floats + chunk * p.pairs_floats(plan.ocb) + g.first_block * kBlock;
+    float* const unscale = trailer + p.pairs_floats(plan.ocb, chunk) + g.first_block * kBlock;
     PackFip(plan.isa, channels * taps, channels / kBlock * taps, lanes,
             packed + g.offset + first * taps * lanes, unscale, unscale + plan.ocb * kBlock);
   });
+}
+
+void SuitDirect(const ConvPlan& plan, const float* src, float* packed, ThreadPool& pool) {
+  const DirectPlan& p = plan.Own<DirectPlan>();
+  if (!p.fip() || plan.empty()) return;
+  // Of the first image; a few vectors tell a mean to a factor of 4.
+  constexpr int64_t kSamples = 256;
+  const int64_t pixels = plan.desc.src.pixels(), vectors = plan.icb * pixels;
+  const int64_t step = CeilDiv(vectors, kSamples);
+  double squares = 0;
+  int64_t count = 0;
+  for (int64_t v = 0; v < vectors; v += step, count += kBlock) {
+    const float* x =
+        src + plan.src_block(v / pixels) * plan.desc.src.block_stride() + v % pixels * kBlock;
+    for (int64_t i = 0; i < kBlock; ++i) squares += double{x[i]} * x[i];
+  }
+  const int exponent = FipExponentOf(squares, count);
+  if (exponent == 0) return;
+  const float up = std::ldexp(1.f, exponent);
+  const auto scale = FipKernelsFor(plan.isa).scale;
+  const int64_t groups = p.groups.size();
+  pool.ParallelFor(groups, [&](int64_t g, int) {
+    const int64_t end = g + 1 < groups ? p.groups[g + 1].offset : p.groups.packed_floats;
+    float* const panel = packed + p.groups[g].offset;
+    scale(panel, up, end - p.groups[g].offset, panel);
+  });
+  float* terms = packed + p.groups.packed_floats;
+  *terms = static_cast<float>(exponent);
+  terms += kBlock;
+  for (int64_t chunk = 0; chunk < CeilDiv(plan.icb, p.icb_chunk); ++chunk) {
+    const int64_t lanes = plan.ocb * kBlock;
+    scale(terms, 1 / up, lanes, terms);
+    scale(terms + lanes, up * up, lanes, terms + lanes);
+    terms += 2 * lanes;
+  }
 }
 
 }  // namespace bd

@@ -20,11 +20,12 @@ FipCall PreparePairs(const ConvRun& run, const float* src, int64_t b0, int64_t b
   a.taps = (std::min(b1, run.d.ic() / kBlock) - b0) * p.taps_per_block;
   a.rows = pixels;
   a.exponent = exponent;
+  const float* const trailer = run.buffers.packed + p.groups.packed_floats;
+  a.of_packed = static_cast<int>(*trailer);
   p.pairs.Prepare(run.plan.isa, run.scratch, thread, a);
   FipCall call = p.pairs.Call(run.scratch, thread);
   call.scaled = run.scratch.Grant(p.scaled, thread);
-  call.unscale =
-      run.buffers.packed + p.groups.packed_floats + b0 / p.icb_chunk * p.pairs_floats(run.plan.ocb);
+  call.unscale = trailer + p.pairs_floats(run.plan.ocb, b0 / p.icb_chunk);
   call.column_terms = call.unscale + run.plan.ocb * kBlock;
   return call;
 }

@@ -349,7 +349,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
     p->icb_chunk = CeilDiv(most_blocks, CeilDiv(most_blocks, fit));
   }
   const int64_t chunks = p->fip() ? CeilDiv(plan->icb, p->icb_chunk) : 0;
-  const int64_t trailer = p->fip()             ? chunks * p->pairs_floats(plan->ocb)
+  const int64_t trailer = p->fip()             ? p->pairs_floats(plan->ocb, chunks)
                           : IsBytes(p->family) ? plan->ocb * kBlock
                                                : 0;
   plan->pack_key = {self.name, d.src.dtype(),
@@ -391,7 +391,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
 
 }  // namespace
 
-const Algorithm kDirect = {"direct", kBlockedTiles, true,       Applies,
-                           Cost,     Plan,          PackDirect, RunDirect};
+const Algorithm kDirect = {"direct", kBlockedTiles, true,      Applies,   Cost,
+                           Plan,     PackDirect,    RunDirect, SuitDirect};
 
 }  // namespace bd

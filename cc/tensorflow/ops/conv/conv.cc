@@ -146,7 +146,7 @@ struct Conv : WeightsOp<ConvAttrs> {
       weights = widened;
       packed = static_cast<char*>(packed) + widened_bytes(plan);
     }
-    PackConvWeights(plan, weights, static_cast<float*>(packed), pool);
+    PackConvWeights(plan, weights, static_cast<float*>(packed), pool, Src(ctx, plan.desc.src));
   }
   void Widen(const void* plain, OpKernelContext* ctx, float* widened) const {
     LoadSlice(ActiveIsa(), {weights_dtype, {}}, plain, widened, weights_size());

@@ -109,6 +109,12 @@ struct WeightsOp : OpDefaults, Attrs {
     buffers.scratch = m.scratch;
     return buffers;
   }
+  // Where src starts, for packing; null where its type is not float's.
+  const float* Src(OpKernelContext* ctx, const TensorView& src) const {
+    if (src.dtype() != DataType::f32) return nullptr;
+    const auto* bytes = static_cast<const char*>(ctx->input(kSrc).data());
+    return reinterpret_cast<const float*>(bytes + this->src_part.offset(src));
+  }
 };
 
 PackRequest WeightsOfConv(const ConvPlan& plan, WeightsPacker pack);

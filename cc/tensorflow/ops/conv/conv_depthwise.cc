@@ -102,10 +102,10 @@ struct ConvDepthwise : WeightsOp<ConvAttrs, 2> {
   PackRequest Weights(const Plan& plan, int i, OpKernelContext*, WeightsPacker pack) const {
     return WeightsOfConv(Half(plan, i), pack);
   }
-  void Pack(const Plan& plan, int i, const void* plain, OpKernelContext*, void* packed,
+  void Pack(const Plan& plan, int i, const void* plain, OpKernelContext* ctx, void* packed,
             ThreadPool& pool) const {
     PackConvWeights(Half(plan, i), static_cast<const float*>(plain), static_cast<float*>(packed),
-                    pool);
+                    pool, i == 0 ? Src(ctx, plan.first.desc.src) : nullptr);
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     ConvDepthwiseBuffers buffers;

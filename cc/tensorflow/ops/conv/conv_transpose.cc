@@ -94,10 +94,10 @@ struct ConvTranspose : WeightsOp<WeightsAttrs> {
     key.op = "conv_transpose";
     return {key, {d.kh, d.kw, d.oc(), d.ic()}, plan.packed_bytes, 0, pack};
   }
-  void Pack(const Plan& plan, int, const void* plain, OpKernelContext*, void* packed,
+  void Pack(const Plan& plan, int, const void* plain, OpKernelContext* ctx, void* packed,
             ThreadPool& pool) const {
     PackConvTransposeWeights(plan, static_cast<const float*>(plain), static_cast<float*>(packed),
-                             pool);
+                             pool, Src(ctx, plan.desc.src));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     RunConvTranspose(plan, Buffers(plan.desc.src, plan.desc.dst, m), pool);

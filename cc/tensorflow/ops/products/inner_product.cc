@@ -155,11 +155,12 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
             0,
             pack};
   }
-  void Pack(const Plan& plan, int, const void* plain, OpKernelContext*, void* packed,
+  void Pack(const Plan& plan, int, const void* plain, OpKernelContext* ctx, void* packed,
             ThreadPool& pool) const {
     auto* to = static_cast<float*>(packed);
     if (narrow()) return PackGemm(plan.gemm, {plain, oc, 1}, to, &pool);
-    PackConvWeights(plan.conv, static_cast<const float*>(plain), to, pool);
+    PackConvWeights(plan.conv, static_cast<const float*>(plain), to, pool,
+                    Src(ctx, plan.conv.desc.src));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     if (!narrow()) {

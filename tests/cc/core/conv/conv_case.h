@@ -89,11 +89,12 @@ inline void ClearResultTail(const ConvShape& d, GuardedBuffer& result) {
   if (d.dst_layout == Layout::nChw16c) ClearTail(result, d.n, d.oc, d.oh * d.ow);
 }
 
-// Packs and runs in memory that ends at guard pages.
+// Packs and runs in memory that ends at guard pages; `packed_for` as in PackConvWeights.
 inline void PackAndRun(const ConvPlan& plan, const float* src, const float* weights,
-                       const float* const* args, float* dst, ThreadPool& pool) {
+                       const float* const* args, float* dst, ThreadPool& pool,
+                       const float* packed_for = nullptr) {
   GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch.bytes() / 4);
-  PackConvWeights(plan, weights, packed.data(), pool);
+  PackConvWeights(plan, weights, packed.data(), pool, packed_for);
   ConvBuffers buffers;
   buffers.src = src;
   buffers.packed = packed.data();

@@ -52,13 +52,14 @@ struct Problem {
     ClearTails();
   }
 
-  void Run(ThreadPool& pool, ConvAlgorithm algorithm = kFip) {
+  // `packed_for` is the source whose magnitude the packed weights are for.
+  void Run(ThreadPool& pool, ConvAlgorithm algorithm = kFip, const float* packed_for = nullptr) {
     d.algorithm = algorithm;
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, pool.num_threads(), &plan), "");
     ASSERT_STREQ(plan.algorithm_name(), algorithm == kFip ? "paired" : "direct");
     const float* const args[] = {channel.data(), sum.data()};
-    PackAndRun(plan, src.data(), weights.data(), args, dst.data(), pool);
+    PackAndRun(plan, src.data(), weights.data(), args, dst.data(), pool, packed_for);
   }
 
   std::vector<float> Reference() const {
@@ -236,9 +237,9 @@ TEST_F(ConvFipTest, PartsOfWiderTensors) {
   }
 }
 
-// An exponent a task: digits are kept at any magnitude, whether weights are multiplied by it or
-// not.
-TEST_F(ConvFipTest, Magnitudes) {
+// An exponent a task: digits are kept at any magnitude, and packing for a source of another one
+// changes no bit.
+TEST_F(ConvFipTest, MagnitudesAndWhatWasPacked) {
   for (float of_src : {1e-15f, 1e-6f, 3e-2f, 1.f, 50.f, 1e9f, 1e15f}) {
     for (float of_weights : {1e-15f, 1e-3f, 1.f, 1e15f}) {
       for (int64_t ic : {96, 5000}) {  // K in one chunk and in two
@@ -247,6 +248,13 @@ TEST_F(ConvFipTest, Magnitudes) {
         p.Run(two_);
         const Errors e = ErrorsOf(p);
         EXPECT_LT(e.rms, (ic > 96 ? 3e-6 : 8e-7) * e.result_rms) << of_src << " by " << of_weights;
+        const std::vector<float> bits(p.dst.begin(), p.dst.end());
+        for (float magnitude : {1e-14f, 1e-5f, 1.f, 1e14f}) {
+          const std::vector<float> other(p.src.size(), magnitude);
+          p.Run(two_, Problem::kFip, other.data());
+          ASSERT_EQ(std::memcmp(bits.data(), p.dst.data(), 4 * bits.size()), 0)
+              << of_src << " by " << of_weights << " packed for " << magnitude;
+        }
       }
     }
   }
