@@ -22,7 +22,11 @@ class Reals {
   explicit Reals(const TileEpilogue& e)
       : added_(e.tensors.sum.quantization), scale_(Set1(e.acc_scale)) {}
 
-  // Of lanes that are no columns nothing is read. Operations round one by one, as the chain's do.
+  // Of lanes beyond `lanes` nothing is read. Operations round one by one, as the chain's do.
+  template <typename T>
+  inline __attribute__((always_inline)) Vec Plus(Vec x, const T* in) const {
+    return Add(x, Mul(scale_, added_.Load(in)));
+  }
   template <typename T>
   inline __attribute__((always_inline)) Vec Plus(Vec x, const T* in, int lanes) const {
     return Add(x, Mul(scale_, added_.LoadN(in, lanes)));
@@ -104,8 +108,10 @@ inline __attribute__((always_inline)) void PassRows(const TileEpilogue& e,
     for (int v = 0; v < kVecsPerBlock; ++v) {
       const int lanes = kWhole ? kLanes : AtMostLanes(of.valid - v * kLanes);
       x[v] = stands_for.OfRow(sums + v * kLanes, v);
-      if constexpr (!std::is_same_v<Sum, Nothing>) {
-        x[v] = stands_for.Plus(x[v], in + p * in_step + v * kLanes, lanes);
+      if constexpr (!std::is_same_v<Sum, Nothing>) {  // whose blocks are whole where C's are
+        const auto* added = in + p * in_step + v * kLanes;
+        x[v] = kWhole || e.row_major == 0 ? stands_for.Plus(x[v], added)
+                                          : stands_for.Plus(x[v], added, lanes);
       }
       if (kClampsApart && clamp) x[v] = Min(hi, Max(lo, x[v]));
       if (!kWhole) x[v] = KeepFirst(x[v], lanes);

@@ -113,13 +113,17 @@ class InRegisters<float, kBlocks> {
   template <int kPx, int kVecs>
   inline __attribute__((always_inline)) void Finish(const Vec (&acc)[kPx][kVecs], int64_t row,
                                                     char* dst) const {
+    // Copies: what is written might be this object, as far as the compiler knows.
+    const Vec lo = lo_, hi = hi_;
+    const int64_t stride = stride_;
+    const bool clamp = clamp_;
     Bfloat16* const out = reinterpret_cast<Bfloat16*>(dst) + row * kBlock;
     BD_UNROLL
     for (int i = 0; i < kPx * kVecs; ++i) {
       const int p = i / kVecs, v = i % kVecs;
-      const Vec x = clamp_ ? Min(hi_, Max(lo_, acc[p][v])) : acc[p][v];
+      const Vec x = clamp ? Min(hi, Max(lo, acc[p][v])) : acc[p][v];
       const int lane = v % kVecsPerBlock * kLanes;
-      StoreAs(out + v / kVecsPerBlock * stride_ + p * kBlock + lane, x);
+      StoreAs(out + v / kVecsPerBlock * stride + p * kBlock + lane, x);
     }
   }
 
