@@ -34,8 +34,8 @@ def converted(result_of, image):
 
 
 @pytest.mark.parametrize("padding", ["same", "valid"])
-@pytest.mark.parametrize("strides", [1, 2, 3, (2, 1)], ids=str)
-@pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("strides", [1, 2, (2, 1)], ids=str)
+@pytest.mark.parametrize("kernel", [1, 2, 3])
 def test_every_window(kernel, strides, padding, converted):
     """Bias, batch normalisation and activation go into it; of stride 1 it is a convolution."""
     layer = layers.Conv2DTranspose(32, kernel, strides=strides, padding=padding)
@@ -61,36 +61,6 @@ def test_output_padding(converted):
         layers.Conv2DTranspose(24, 3, strides=2, padding="same", output_padding=p) for p in (0, 1)
     ]
     assert converted(*stack).blockdnn == {"ConvTranspose": 2, "Reorder": 2}
-
-
-def test_few_channels_are_written_plain(converted):
-    stack = [layers.Conv2D(32, 3, padding="same"), layers.Conv2DTranspose(3, 4, 2, "same")]
-    result = converted(*stack, channels=3)
-    assert result.blockdnn == {"Conv": 1, "ConvTranspose": 1}
-
-
-def test_one_region_with_convolutions_around_it(converted):
-    result = converted(
-        layers.Conv2D(32, 3, strides=2, padding="same", activation="relu"),
-        layers.Conv2DTranspose(20, 2, strides=2, activation="relu"),
-        layers.Conv2D(16, 3, padding="same"),
-    )
-    assert result.blockdnn == {"Conv": 2, "ConvTranspose": 1, "Reorder": 2}
-    assert result.ops["BlockdnnRegion"] == 1
-
-
-def test_written_into_a_concatenation(result_of, image):
-    """As the decoder of a U-Net does: upsampled features beside those of the encoder."""
-    x = keras.Input((8, 8, 3))
-    skip = layers.Conv2D(16, 3, padding="same", activation="relu")(x)
-    down = layers.Conv2D(32, 3, padding="same")(layers.MaxPooling2D()(skip))
-    up = layers.Conv2DTranspose(16, 2, strides=2, padding="same")(down)
-    y = layers.Conv2D(16, 3, padding="same")(layers.Concatenate()([up, skip]))
-    model = keras.Model(x, y)
-    result = result_of(tf.function(model, autograph=False), tf.TensorSpec((None, 8, 8, 3)))
-    assert result.blockdnn == {"Conv": 3, "ConvTranspose": 1, "Pool": 1, "Reorder": 1}
-    assert [done for _, done in result.report.joined] == ["2 of 2"]
-    result.assert_same(image(2, 8, 8, 3))
 
 
 def test_added_to_another_tensor(result_of, image):

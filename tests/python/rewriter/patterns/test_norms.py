@@ -10,11 +10,6 @@ def rms(x, w, inverse=tf.math.rsqrt):
     return x * inverse(tf.reduce_mean(tf.square(x), -1, keepdims=True) + 1e-5) * w
 
 
-def layer_norm(x, gamma, beta):
-    mean, variance = tf.nn.moments(x, [-1], keepdims=True)
-    return tf.nn.batch_normalization(x, mean, variance, beta, gamma, 1e-3)
-
-
 @pytest.mark.parametrize(
     "inverse", [lambda x: tf.pow(x, -0.5), lambda x: 1.0 / tf.sqrt(x)], ids=["power", "root"]
 )
@@ -43,14 +38,6 @@ def test_layers_of_keras(rewrite, layer, found, spec):
     layer.set_weights([np.linspace(0.5, 2, 24) for _ in layer.weights])
     result = rewrite(lambda x: tf.math.bessel_i0e(layer(x)), spec)
     assert result.blockdnn == ({"LayerNorm": 1} if found else {})
-
-
-@pytest.mark.parametrize("norm", [lambda x, w: rms(x, w[0]), lambda x, w: layer_norm(x, *w)])
-def test_it_stays_between_blocked_convolutions(rewrite, weights, norm, conv):
-    w = (weights(40), weights(40))
-
-    result = rewrite(lambda x: conv(norm(conv(x, 40), w), 24), [None, 6, 7, 3])
-    assert result.blockdnn == {"Conv": 2, "LayerNorm": 1, "Reorder": 1}
 
 
 def test_weights_that_change_are_multiplied_behind_it(rewrite):

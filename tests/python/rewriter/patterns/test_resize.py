@@ -10,52 +10,6 @@ from keras import layers
 from tf_blockdnn import Options
 
 
-@pytest.fixture
-def between(result_of, image):
-    """between(*layers, size=...) -> Result of the layers between two convolutions."""
-
-    def run(*stack, size=(6, 7), spec=None):
-        model = keras.Sequential([keras.Input((*(spec or size), 16))])
-        model.add(layers.Conv2D(32, 3, padding="same", activation="relu"))
-        for layer in stack:
-            model.add(layer)
-        model.add(layers.Conv2D(16, 3, padding="same"))
-        function = tf.function(lambda x: model(x, training=False), autograph=False)
-        result = result_of(function, tf.TensorSpec((None, *(spec or size), 16)))
-        result.assert_same(image(2, *size, 16))
-        return result
-
-    return run
-
-
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-@pytest.mark.parametrize("factor", [2, 3, (1, 2), (3, 1), (2, 4)], ids=str)
-def test_upsampling_of_keras(factor, interpolation, between):
-    result = between(layers.UpSampling2D(factor, interpolation=interpolation))
-    assert result.blockdnn == {"Conv": 2, "Resize": 1, "Reorder": 2}
-    assert {"Tile", "ResizeBilinear"}.isdisjoint(result.ops)
-
-
-def test_repetitions_of_open_sizes(between):
-    result = between(layers.UpSampling2D(2), spec=(None, None))
-    assert result.blockdnn == {"Conv": 2, "Resize": 1, "Reorder": 2}
-
-
-def test_resizing_to_a_size(between):
-    result = between(layers.Resizing(11, 5))
-    assert result.blockdnn == {"Conv": 2, "Resize": 1, "Reorder": 2}
-
-
-@pytest.mark.parametrize("options", [{}, {"align_corners": True}, {"half_pixel_centers": True}])
-@pytest.mark.parametrize("op", ["ResizeBilinear", "ResizeNearestNeighbor"])
-@converts([None, None, None, 16], some={"Resize": 1, "Reorder": 2})
-def test_every_coordinate(x, op, options, conv):
-    x = conv(x, 32)
-    size = tf.shape(x)[1:3] * 2
-    x = getattr(tf.raw_ops, op)(images=x, size=size, **options)
-    return conv(tf.nn.relu(x), 16)
-
-
 @converts(
     [2, 6, 7, 16], tf.TensorSpec([2], tf.int32), reason=("ResizeBilinear", "size are not known")
 )

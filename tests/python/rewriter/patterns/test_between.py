@@ -1,0 +1,327 @@
+"""What stands between two convolutions stays in blocks; what cannot, stays as it was.
+
+The rows are spellings of users and of Keras. That the numbers of each rule are right, with any
+sizes and constants, is what the rules' own test says (rules/test_rules.py).
+"""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from converts import converts
+
+from tf_blockdnn import Options
+
+STRICT = Options(strict=True)
+
+
+@pytest.fixture
+def between(rewrite):
+    """between(middle, channels=24, sizes=(2, 8, 9)) -> Result of middle(a, ..) between two layers.
+
+    Each argument is the maximum of a convolution, so that no move goes into its weights. Sources
+    and weights are small integers: what is compared is exact, and ties are met.
+    """
+
+    def run(middle, channels=24, sizes=(2, 8, 9)):
+        rng = np.random.default_rng(3)
+
+        def convolve(x, count, size=1):
+            kernel = rng.integers(-1, 2, (size, size, x.shape[-1], count))
+            return tf.nn.conv2d(x, np.float32(kernel), 1, "SAME")
+
+        def function(x):
+            arguments = [
+                tf.nn.max_pool2d(convolve(x, channels), 3, 1, "SAME")
+                for _ in inspect.signature(middle).parameters
+            ]
+            return convolve(middle(*arguments), 24, 3)
+
+        result = rewrite(function, [*sizes, 24], options=STRICT)
+        x = np.float32(rng.integers(-2, 3, (2, 8, 9, 24)))
+        result.assert_same(tf.constant(x))
+        return result
+
+    return run
+
+
+def _by_groups(x, groups, order=(0, 1, 2, 4, 3), inside=tf.identity):
+    """ShuffleNet's shuffle, of any image size."""
+    shape, channels = tf.shape(x), x.shape[-1]
+    split = tf.concat([shape[:3], [groups, channels // groups]], 0)
+    return tf.reshape(inside(tf.transpose(tf.reshape(x, split), order)), shape)
+
+
+def _group_norm(x, groups):
+    y = tf.reshape(x, [-1, 8, 9, groups, x.shape[-1] // groups])
+    mean, variance = tf.nn.moments(y, [1, 2, 4], keepdims=True)
+    y = (y - mean) * tf.math.rsqrt(variance + 1e-5)
+    return tf.reshape(y, tf.shape(x)) * np.linspace(0.5, 2, x.shape[-1], dtype="f") + 1.0
+
+
+def _rms_norm(x):
+    square = tf.reduce_mean(tf.square(x), -1, keepdims=True)
+    return x * tf.math.rsqrt(square + 1e-5) * np.linspace(0.5, 2, x.shape[-1], dtype="f")
+
+
+def _layer_norm(x):
+    mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+    gamma = np.linspace(0.5, 2, x.shape[-1], dtype="f")
+    return tf.nn.batch_normalization(x, mean, variance, gamma, gamma, 1e-3)
+
+
+def _line(x, turns):
+    """Pixels in one line, and as a picture of another form."""
+    line = tf.reshape(x, [-1, 1, 72, x.shape[-1]])
+    line = tf.transpose(tf.nn.relu(line), [0, 2, 1, 3]) if turns else line
+    return tf.reshape(line, [-1, 9, 8, x.shape[-1]])
+
+
+def _joined_and_cut(x):
+    above, below = tf.split(tf.concat([x, tf.nn.relu(x)], 1), [7, 9], 1)
+    left, right = tf.split(tf.concat([above, below, x], 1), [3, 6], 2)
+    return tf.concat([right, left], 2)[:, 2:8]
+
+
+_PADS = [[0, 0], [1, 2], [3, 0], [0, 0]]
+# name -> what is computed of one tensor or two.
+WHOLE = {
+    # Rows and columns.
+    "a zero pad": lambda x: tf.pad(x, _PADS),
+    "a cut": lambda x: x[:, 1:, :-2, :],
+    "a cut to a size": lambda x: x[:, :4, 2:],
+    "a pad and a cut": lambda x: tf.pad(x, _PADS)[:, 1:, 1:],
+    "reflected": lambda x: tf.pad(x, [[0, 0], [1, 2], [3, 0], [0, 0]], "REFLECT"),
+    "symmetric": lambda x: tf.pad(x, [[0, 0], [0, 1], [2, 2], [0, 0]], "SYMMETRIC"),
+    "padded with a constant": lambda x: tf.pad(x, _PADS, constant_values=-2.5),
+    "a roll": lambda x: tf.roll(x, 3, 1),
+    "a roll of both": lambda x: tf.roll(x, [-2, 1], [1, -2]),
+    "a tile": lambda x: tf.tile(x, [1, 2, 3, 1]),
+    "a tile of pictures": lambda x: tf.tile(x, [2, 1, 1, 1]),
+    "mirrored": lambda x: tf.reverse(x, [2]),
+    "turned by half": lambda x: tf.reverse(x, [-3, 2]),
+    "every second": lambda x: x[:, ::2, 1::2],
+    "every third from the end": lambda x: x[:, ::-3, :],
+    "joined rows": lambda x: tf.concat([x, tf.reverse(x, [1])], 1),
+    "split rows": lambda x: tf.split(x, [2, 6], 1)[1],
+    "rows joined and cut": _joined_and_cut,
+    "a line": lambda x: _line(x, False),
+    "a turned line": lambda x: _line(x, True),
+    # Channels.
+    "a roll of channels": lambda x: tf.roll(x, 5, 3),
+    "a roll back": lambda x: tf.roll(x, -5, -1),
+    "repeated channels": lambda x: tf.tile(x, [1, 1, 1, 2]),
+    "gathered runs": lambda x: tf.gather(x, [*range(7, 20), *range(0, 7)], axis=3),
+    "a part from channel 8 on": lambda x: x[..., 8:20],
+    "a part from channel 3 on": lambda x: x[..., 3:14],
+    "an odd split": lambda x: tf.split(x, [5, x.shape[3] - 5], -1)[1],
+    "joined at odd places": lambda x: tf.concat([x[..., :7], x, x[..., 1:4]], 3),
+    "exchanged halves": lambda x: tf.concat(tf.split(x, 2, -1)[::-1], -1),
+    "a shuffle": lambda x: _by_groups(x, 4),
+    "a shuffle of known sizes": lambda x: tf.reshape(
+        tf.transpose(tf.reshape(x, [-1, 8, 9, 2, x.shape[3] // 2]), [0, 1, 2, 4, 3]), tf.shape(x)
+    ),
+    "a gathered shuffle": lambda x: tf.gather(
+        x, np.arange(x.shape[3]).reshape(4, -1).T.reshape(-1), axis=-1
+    ),
+    "groups": lambda x: tf.reshape(
+        tf.nn.relu(tf.reshape(x, [-1, 8, 9, 4, x.shape[3] // 4]))
+        * np.linspace(1, 2, 4, dtype="f").reshape(1, 1, 1, 4, 1),
+        tf.shape(x),
+    ),
+    "a group norm": lambda x: _group_norm(x, 2),
+    "an instance norm": lambda x: _group_norm(x, x.shape[3]),
+    "a layer norm": _layer_norm,
+    "an rms norm": _rms_norm,
+    # Sizes.
+    "repetitions": lambda x: tf.repeat(tf.repeat(x, 2, 1), 3, 2),
+    "repeated rows": lambda x: tf.repeat(x, 2, 1),
+    "enlarged": lambda x: tf.image.resize(x, [2, 3] * tf.shape(x)[1:3]),
+    "repetitions of Keras": lambda x: keras.layers.UpSampling2D((2, 3))(x),
+    "enlarged by Keras": lambda x: keras.layers.UpSampling2D((3, 1), interpolation="bilinear")(x),
+    "the nearest of another size": lambda x: tf.image.resize(x, [11, 5], "nearest"),
+    # Comparisons, choices by them, and functions of two tensors.
+    "a number of a comparison": lambda a, b: tf.cast(a > b, tf.float32),
+    "of a constant": lambda a, b: b * tf.cast(np.arange(a.shape[3], dtype="f") >= a, tf.float32),
+    "a choice": lambda a, b: tf.where(a >= b, a, 2.0 * b),
+    "a choice by a constant": lambda a, b: tf.where(3.0 < a, a, b),
+    "hard shrinkage": lambda a, b: tf.where(tf.abs(a) > 3.0, a, 0.0) + b,
+    "a number, else b": lambda a, b: tf.where(a < b, -3.0, b),
+    "zero, else b": lambda a, b: tf.where(a < b, 0.0, b),
+    "a whole quotient": lambda a, b: tf.math.floordiv(a, tf.abs(b) + 1.0),
+    "a squared difference": lambda a, b: tf.math.squared_difference(a, b),
+    "a quotient": lambda a, b: b / (tf.abs(a) + 1.0),
+}
+
+
+def _as_number(compare):
+    return lambda x: tf.cast(compare(3.0, x), tf.float32)
+
+
+for _op in ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal"):
+    WHOLE[f"3 {_op} x"] = _as_number(getattr(tf, _op))
+# s is the mean or maximum of each row, column or pixel of x.
+_SPREADS = {
+    "product": lambda x, s: x * tf.sigmoid(s),
+    "sum": lambda x, s: tf.sigmoid(s) + x,
+    "difference": lambda x, s: x - tf.sigmoid(s),
+    "difference from": lambda x, s: tf.sigmoid(s) - x,
+    "maximum": lambda x, s: tf.maximum(x, tf.sigmoid(s)),
+    "quotient": lambda x, s: x / tf.sigmoid(s),
+    "quotient by": lambda x, s: tf.sigmoid(s) / (1.0 + tf.sigmoid(x)),
+}
+
+
+def _spread_over(spread, reduce, axis):
+    return lambda x: spread(x, reduce(x, axis, keepdims=True))
+
+
+for _i, (_name, _spread) in enumerate(_SPREADS.items()):
+    for _axis in (1, 2, 3):
+        _reduce = (tf.reduce_mean, tf.reduce_max)[(_i + _axis) % 2]
+        WHOLE[f"{_name}, {_reduce.__name__} over {_axis}"] = _spread_over(_spread, _reduce, _axis)
+_IN_WHOLE_BLOCKS = ("a group norm", "an instance norm")  # their vectors of channels are padded
+_OPEN = ("a zero pad", "reflected", "padded with a constant", "a roll", "a tile", "every second")
+_OPEN += ("a shuffle", "repetitions", "enlarged", "a choice", "a layer norm")
+
+
+@pytest.mark.parametrize(
+    "name, channels, sizes",
+    [
+        *((name, 32 if name in _IN_WHOLE_BLOCKS else 24, (2, 8, 9)) for name in WHOLE),
+        *((name, 32, (None,) * 3) for name in _OPEN),
+    ],
+)
+def test_nothing_is_reordered_for_it(between, name, channels, sizes):
+    result = between(WHOLE[name], channels, sizes)
+    assert len(result.report.reorders) <= 2, result.report.summary()
+    declined = [reason for _, reason in result.report.declined if "not folded into" not in reason]
+    assert not declined, result.report.summary()
+
+
+# name -> what is computed, and the op that stays.
+STAYS = {
+    "sums of channels": (lambda x: x * tf.reduce_sum(x, 3, keepdims=True), "Sum"),
+    "planes of another batch": (lambda x: x * tf.reduce_mean(x, 3, keepdims=True)[:1], "Mul"),
+    "pixels in another order": (lambda x: tf.transpose(x, [0, 2, 1, 3]), "Transpose"),
+    "a shuffle of rows": (lambda x: _by_groups(x, 4, (0, 2, 1, 4, 3)), "Transpose"),
+    "work within a shuffle": (
+        lambda x: _by_groups(x, 4, inside=tf.math.bessel_i0e),
+        "BesselI0e",
+    ),
+    "a shuffle of pixels": (
+        lambda x: tf.reshape(
+            tf.transpose(tf.reshape(x, [-1, 8, 18, 3, 4]), [0, 1, 2, 4, 3]), [-1, 8, 9, 24]
+        ),
+        "Transpose",
+    ),
+    "what mixes groups": (
+        lambda x: tf.reshape(
+            tf.reduce_max(y := tf.reshape(x, [-1, 8, 9, 4, 6]), 4, keepdims=True) * y, tf.shape(x)
+        ),
+        "Max",
+    ),
+    "padded channels": (lambda x: tf.pad(x, [[0, 0], [0, 0], [0, 0], [0, 3]])[..., :24], "Pad"),
+    "rows and channels cut": (lambda x: x[:, 1:-1, :, 8:20], "StridedSlice"),
+    "every second channel": (lambda x: x[..., ::2], "StridedSlice"),
+}
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_what_has_no_blocked_form_stays(between, name):
+    middle, op = STAYS[name]
+    result = between(middle)
+    assert result.ops[op] == 1 and "Shuffle" not in result.blockdnn
+    assert result.report.declined
+
+
+def test_a_choice_keeps_infinities_and_nan_of_what_is_left_out(between):
+    def choose(x):
+        y = x / 4.0
+        return tf.where(y > 1.0, tf.math.log(y - 1.0), tf.sqrt(1.0 - y))
+
+    result = between(choose)
+    assert not result.ops["SelectV2"]
+
+
+@pytest.mark.parametrize(
+    "again, stays", [(lambda condition, y: condition, 1), (lambda _, y: y > 0.5, 0)]
+)
+def test_a_condition_that_is_read_elsewhere_stays(rewrite, conv, again, stays):
+    """One that is written twice does not."""
+
+    def function(x):
+        y = conv(x, 16, 1)
+        condition = y > 0.5
+        return conv(tf.where(condition, y, 0.0), 16, 1), again(condition, y)
+
+    result = rewrite(function, [1, 8, 8, 16], options=STRICT)
+    assert (result.ops["SelectV2"], result.ops["Greater"]) == (stays, 1)
+
+
+def test_a_constant_by_a_tensor_is_one_division(between):
+    """A product with the reciprocal would overflow where the quotient does not."""
+    result = between(lambda a, b: 4.0 / (tf.abs(a) + 1.0) + b)
+    assert "binary(rdiv,scalar)" in ";".join(result.post_ops("BlockdnnEltwise"))
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("size", [9, None])
+def test_sums_of_masks_are_counts(rewrite, image, keepdims, size):
+    """TensorFlow sums the blocks; a mean times the number of pixels is not exact."""
+    kernel = np.eye(20, dtype=np.float32)[None, None]
+
+    def function(x):
+        seen = tf.cast(tf.nn.conv2d(x, kernel, 1, "SAME") > 0.3, tf.float32)
+        return tf.nn.conv2d(seen, kernel, 1, "SAME"), tf.reduce_sum(seen, [1, 2], keepdims=keepdims)
+
+    result = rewrite(function, [None, size, 7, 20])
+    assert (result.ops["Sum"], result.ops["Mean"], result.ops["Squeeze"]) == (1, 0, not keepdims)
+    assert any("Sum" in item.node for item in result.report.converted)
+    x = image(3, 9, 7, 20)
+    for wanted, got in zip(result.original(x), result.concrete(x), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_sizes_that_may_differ_are_named(rewrite, image, conv):
+    """TensorFlow spreads a picture of one pixel over the other, if it is one."""
+
+    def function(x, y):
+        x, y = (conv(z, 32) for z in (x, y))
+        return tf.math.bessel_i0e(x + y)
+
+    result = rewrite(function, [2, None, None, 3], [2, None, None, 3])
+    assert "not proven to be of one size" in result.reason("add")
+    result.assert_same(image(2, 6, 7, 3), image(2, 6, 7, 3))
+    result.assert_same(image(2, 6, 7, 3), image(2, 1, 1, 3))
+
+
+@pytest.mark.parametrize("spec", [[None, 6, 7, 3], [2, None, None, 3]], ids=str)
+def test_dense_on_pictures_is_a_convolution(rewrite, weights, conv, spec):
+    layer = keras.layers.Dense(40, activation="relu")
+    layer.build([None, None, None, 40])
+    layer.set_weights([weights(40, 40), weights(40)])
+    result = rewrite(lambda x: conv(layer(conv(x, 40)), 24), spec)
+    assert result.blockdnn == {"Conv": 3, "Reorder": 1}
+    assert "binary(add,channel);eltwise(relu)" in result.post_ops()
+
+
+@converts([None, 6, 7, 3], some={"Conv": 2, "InnerProduct": 1})
+def test_a_product_that_is_read_flat_stays(x, weights, conv):
+    flat = tf.matmul(tf.reshape(conv(x, 40), [-1, 40]), weights(40, 40))
+    return conv(tf.reshape(flat, [-1, 6, 7, 40]) + tf.reduce_max(flat), 24)
+
+
+@converts([None, 8, 8, 3], some={"Reorder": 0}, report={"joined": [("concat", "2 of 2")]})
+def test_a_part_is_written_into_a_concatenation(x, conv):
+    a, b = tf.split(tf.nn.max_pool2d(conv(x, 64), 3, 1, "SAME"), [16, 48], axis=-1)
+    return conv(tf.concat([b, conv(a, 20, 1)], axis=-1), 8)
+
+
+def test_large_means_do_not_cost_digits(rewrite, conv):
+    result = rewrite(
+        lambda x: conv(_group_norm(conv(x, 32) + 1000.0, 8), 8), [2, 8, 9, 3], tolerance=2e-3
+    )  # TensorFlow's own error
+    assert result.blockdnn["Conv"] == 2
