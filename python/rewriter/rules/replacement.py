@@ -63,9 +63,12 @@ def look(pattern, node: Node, body: Body, context) -> Replacement | str | None:
     """What a pattern finds at a node that nobody has planned yet.
 
     An attribute that the pattern does not name has its default in all nodes that it replaces:
-    what it may mean otherwise, nobody has thought of.
+    what it may mean otherwise, nobody has thought of. What weights alone determine is computed
+    once, and by TensorFlow (emit.py).
     """
     if node.op not in pattern.ROOTS or node.payload is not None:
+        return None
+    if body.constants.is_constant(node.ref):
         return None
     named = getattr(pattern, "NAMED", ())
     if setting := unusual(node, named):

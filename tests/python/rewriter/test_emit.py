@@ -64,3 +64,17 @@ def test_a_large_tensor_of_weights_alone_is_not_stored(weights, monkeypatch):
     assert "ResourceGather" in _ops_of(function)
     monkeypatch.setattr(emit, "_MOST_FOLDED_BYTES", 4 * 24 * 5)
     assert "ResourceGather" not in _ops_of(function)
+
+
+@pytest.mark.parametrize("options", [{}, {"weights": "live"}])
+def test_a_product_of_weights_alone_is_none_of_each_call(options, weights):
+    """DeBERTa multiplies its table of relative positions by the projections of each layer."""
+    table, kernel = weights(24, 40), weights(40, 24)
+    function = tf.function(
+        lambda x: tf.exp(x @ kernel) + tf.math.bessel_i0e(table @ kernel),
+        input_signature=[tf.TensorSpec([24, 40])],
+    )
+    fast = bd.optimize(function, **options)
+    assert fast.report.counts() == {"BlockdnnInnerProduct": 1}
+    x = tf.constant(np.random.default_rng(0).standard_normal((24, 40), np.float32))
+    np.testing.assert_allclose(fast(x), function(x), rtol=1e-5)

@@ -17,7 +17,7 @@ _ROLES = ("src", "min", "max", "num_bits")
 def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     """The rounding of a picture."""
     channels = body.shapes.channels(node.inputs[0])
-    if body.constants.is_constant(node.ref) or channels is None:
+    if channels is None:
         return None
     byte = byte_of(node, body)
     if isinstance(byte, str):
