@@ -1,7 +1,6 @@
 """All passes, in the order in which they run."""
 
 from .account import account
-from .canonical.constant_shapes import constant_shapes
 from .canonical.convolve_first import convolve_before_resizing
 from .canonical.lift_volumes import lift_volumes
 from .canonical.products import flatten_products
@@ -11,7 +10,6 @@ from .canonical.sink_views import sink_views
 from .canonical.update_caches import update_caches
 from .canonical.widen import widen
 from .fusion.fold_shuffles import fold_shuffles
-from .fusion.fold_source_scales import fold_source_scales
 from .fusion.fuse_depthwise import fuse_depthwise
 from .fusion.fuse_pool import fuse_pool
 from .fusion.fuse_post_ops import find_followers, fold_batch_norm, fuse_post_ops, report_unfused
@@ -37,7 +35,6 @@ from .limit_memory import limit_memory
 PASSES = (
     widen,
     sink_views,
-    constant_shapes,
     simplify,
     replace_loops,
     lift_attention,
@@ -57,7 +54,6 @@ PASSES = (
     cut_channels,
     assign_layout,
     lift_softmax,
-    fold_source_scales,
     report_unfused,
     leave_losing,
     lower_quantized,

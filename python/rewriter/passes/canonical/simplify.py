@@ -9,25 +9,44 @@ It does not look into the functions of regions, and patterns know fewer spelling
     x padded by nothing = x,    [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
 
 The last one merges patches in Swin: four slices with steps take six times as long as a transpose.
+And a Reshape to [batch, 1, 1, C], spelled Shape, StridedSlice, Pack, becomes one to [-1, 1, 1, C]
+where symbolic sizes allow: then nobody asks a blocked tensor for its shape.
 """
 
 import numpy as np
 
-from ....graph import Body, Node, is_float32, open_sizes
+from ....graph import INT32, Body, Expr, Node, is_float32, open_sizes
 from ....tensorflow_private import dtypes
 from ...context import Context
 
 
 def simplify(body: Body, context: Context) -> None:
-    """Writes powers as products, merged patches as transposes."""
+    """Writes powers as products, merged patches as transposes, shapes as constants."""
     for node in body.view.topological():
         rule = _RULES.get(node.op)
+        if node.op == "Reshape" and node.name in body.view:
+            _state_shape(node, body)
         if (
             rule is not None
             and node.name in body.view
             and not body.view.has_control_edges(node.name)
         ):
             rule(node, body)
+
+
+def _state_shape(node: Node, body: Body) -> None:
+    """Gives a Reshape a constant shape where at most one size is unknown."""
+    shape = node.inputs[1]
+    sizes = body.shapes.value(shape)
+    if body.view.producer(shape).op == "Const" or sizes is None:
+        return
+    unknown = sum(isinstance(size, Expr) for size in sizes)
+    if unknown > 1 or unknown and any(size <= 0 for size in sizes if isinstance(size, int)):
+        return
+    dtype = node.attr["Tshape"].type or INT32
+    constant = body.writer(node.name).constant("constant_shape", open_sizes(sizes), dtype)
+    body.view.set_inputs(node, [node.inputs[0], constant])
+    body.view.remove_dead([shape.node])
 
 
 def _power(node: Node, body: Body) -> None:

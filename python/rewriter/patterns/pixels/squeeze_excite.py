@@ -3,15 +3,17 @@
     Mean [N, C] -> product C x R -> activation -> product R x C -> activation
 
 The products are 1x1 convolutions or multiplications by a matrix (Dense), planned before;
-between them may be reshapes that only change where the ones of [N, 1, 1, C] stand.
+between them may be reshapes that only change where the ones of [N, 1, 1, C] stand. What they make
+mostly scales the source, which the op has just read: it multiplies it there, too, unless that
+product is one of several steps that take one pass.
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from ....graph import Body, Node
-from ....ops.records import Conv, InnerProduct, SqueezeExcite, Step
+from ....graph import Body, Node, Ref
+from ....ops.records import BLOCKED, Conv, InnerProduct, SqueezeExcite, Step
 from ...context import Context
 from ...rules import Replacement
 from ..planes import reduce
@@ -38,11 +40,28 @@ def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
         return None
     if widths[1] > channels or not body.view.is_hidden(chain[:-1], chain):
         return None
+    product = _scaled_source(at, mean.inputs[0], body, followers)
     plain = "nc" if body.shapes.rank(at.ref) == 2 else "nhwc"
     payload = SqueezeExcite(
-        origin=at.name, channels=channels, reduce=products[0], expand=products[1], dst_layout=plain
+        origin=at.name,
+        channels=channels,
+        reduce=products[0],
+        expand=products[1],
+        dst_layout=BLOCKED if product else plain,
+        scale_src=product is not None,
     )
-    return Replacement(payload, {"src": mean.inputs[0]}, at.name, frozenset(chain))
+    root = (product or at).name
+    return Replacement(payload, {"src": mean.inputs[0]}, root, frozenset([*chain, root]))
+
+
+def _scaled_source(scales: Node, src: Ref, body: Body, followers) -> Node | None:
+    """The product of the scales and their source, if it alone reads them."""
+    product, _ = body.view.only_reader(scales.ref)
+    if product is None or product.op != "Mul" or {*product.inputs} != {src, scales.ref}:
+        return None
+    if body.shapes.rank(scales.ref) != 4 or body.view.has_control_edges(product.name):
+        return None
+    return None if followers.sole(product.ref) else product
 
 
 def _next(at: Node, products: list[Conv], body: Body, followers):
