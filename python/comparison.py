@@ -16,7 +16,7 @@ from .errors import SavedModelError
 from .measuring.difference import Difference, largest_difference
 from .measuring.examples import example_inputs
 from .measuring.timing import Timing, interleave, timed
-from .saved_model import load_model, select_signatures
+from .saved_model import select_signatures
 from .targets import OptimizedFunction
 
 ORIGINAL, OPTIMIZED = "TensorFlow", "tf_blockdnn"
@@ -161,7 +161,7 @@ def compare_saved_model(
     step = on_step or (lambda words: None)
     source = folders.check_model(source)
     step(f"reading {source}")
-    loaded, _ = load_model(source, custom_objects, example)
+    loaded, _ = targets.load_signatures(source, custom_objects, example)
     original = loaded.signatures[choose_signature(loaded.signatures, signature, source)]
     inputs = inputs_of(original, source, batch=batch, size=size, example=example)
     step("optimising")
@@ -188,7 +188,7 @@ def inputs_of(original, source, *, batch=None, size=None, example=None) -> dict:
             fixed = ", ".join(f"{name} {list(spec.shape)}" for name, spec in specs.items())
             raise SavedModelError(f"{source}: {option} changes nothing: it takes {fixed}")
     if example is not None:
-        fitting = tf.nest.flatten(targets.sized(specs, example))
+        fitting = tf.nest.flatten(targets.close_sizes(specs, example))
         arrays = zip(fitting, tf.nest.flatten(example), strict=True)
         inputs = {spec.name: np.asarray(a, spec.dtype.as_numpy_dtype) for spec, a in arrays}
         where, advice = "on the example", ""

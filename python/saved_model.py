@@ -6,16 +6,11 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
-import tensorflow as tf
-
-from . import folders, metagraph, targets
+from . import folders, targets
 from .errors import SavedModelError, UserError
 from .options import Options, PrecisionName, choose
 from .rewriter import Bundles, Report, Rewrite
-from .rewriter.trackables import owners
-from .tensorflow_private import canonicalize_signatures
 
 __all__ = ["SavedModelError", "SavedModelReport", "optimize_saved_model"]
 
@@ -146,51 +141,34 @@ def optimize_saved_model(
     )
     source = folders.check_model(source)
     destination = folders.check_destination(destination, source=source, force=force)
-    _, fast, report = rewrite_saved_model(
-        source,
-        signatures=signatures,
+    step = on_step or (lambda words: None)
+    settings = targets.Settings(
+        options,
         custom_objects=custom_objects,
         calibration=calibration,
         example=example,
-        on_step=on_step,
+        signatures=signatures,
+        on_step=step,
         on_batch=on_batch,
-        options=options,
     )
-    if on_step is not None:
-        on_step(f"writing {destination}")
+    _, fast, report = rewrite_saved_model(source, settings)
+    step(f"writing {destination}")
     with folders.replacing(destination) as fresh:
         fast.save(fresh)
     return report
 
 
-def rewrite_saved_model(
-    source: str | os.PathLike,
-    *,
-    signatures: Iterable[str] | None = None,
-    custom_objects: Mapping[str, object] | None = None,
-    calibration=None,
-    example=None,
-    on_step: Callable[[str], None] | None = None,
-    on_batch: Callable[[int, int | None], None] | None = None,
-    options: Options | None = None,
-):
-    """What was loaded, the OptimizedModel of it, and the report. Arguments as there."""
-    options, step = options or Options(), on_step or (lambda words: None)
-    if options.is_live:
+def rewrite_saved_model(source: str | os.PathLike, settings: targets.Settings):
+    """What was loaded, the OptimizedModel of it, and the report."""
+    if settings.options.is_live:
         raise UserError('weights="live" is for a model in memory: a file keeps the weights it has')
     source = folders.check_model(source)
-    step(f"reading {source}")
-    loaded, with_example = load_model(source, custom_objects, example)
-    wanted = select_signatures(loaded.signatures, signatures, source)
-    settings = targets.Settings(
-        options,
-        calibration=calibration,
-        example=example,
-        takes_example=with_example,
-        signatures=wanted,
-        on_step=step,
-        on_batch=on_batch,
+    settings.on_step(f"reading {source}")
+    loaded, with_example = targets.load_signatures(
+        source, settings.custom_objects, settings.example
     )
+    wanted = select_signatures(loaded.signatures, settings.signatures, source)
+    settings = settings._replace(custom_objects=None, signatures=wanted, takes_example=with_example)
     fast = targets.SavedModel(loaded, settings).result()
     names = [name for name in fast.signatures if name in wanted]
     reports = {name: fast.signatures[name].only().report for name in names}
@@ -220,55 +198,6 @@ def why_not(loaded, signatures: Iterable[str], node: str, options: Options) -> l
             "inspect --all lists the names"
         )
     return list(lines)
-
-
-def load_model(
-    source: str | os.PathLike, custom_objects: Mapping[str, object] | None = None, example=None
-) -> tuple[Any, bool]:
-    """What tf.saved_model.load returns, of a SavedModel or of a file that Keras wrote.
-
-    The second of the two says whether it could be loaded only for the sizes of the example.
-
-    Args:
-      example: as `optimize_saved_model` takes it, for Keras files that need known sizes.
-
-    Raises:
-      ValueError: an example that the model does not take.
-      SavedModelError: no model there, or one that cannot be loaded.
-    """
-    source = folders.check_model(source)
-    if not folders.is_keras_file(source):
-        if custom_objects:
-            raise UserError(
-                f"custom_objects mean nothing to a SavedModel ({source}): leave them out"
-            )
-        return metagraph.load(source), False
-    model = targets.load_keras_file(source, custom_objects)
-    concrete, with_example = _trace(model, source, example)
-    loaded = tf.Module()
-    loaded.captured = owners(concrete, [concrete, model])
-    loaded.signatures, *_ = canonicalize_signatures(concrete)
-    return loaded, with_example
-
-
-def _trace(model, source, example):
-    """The inference of a Keras model, and whether Keras can trace it only for the example."""
-    try:
-        specs = targets.keras_input_specs(model)
-    except LookupError as error:
-        raise SavedModelError(f"{source}: {error}") from None
-    try:
-        return targets.trace_keras_model(model, *specs), False
-    except targets.CANNOT_TRACE as error:
-        if not targets.has_open_sizes(specs):
-            raise
-        if example is None:
-            raise SavedModelError(
-                f"{source}: Keras cannot trace it with unknown sizes: optimize it with an example "
-                f"(--example) of known ones; Keras says: {metagraph.first_line(error)}"
-            ) from error
-    known = tf.nest.map_structure(targets.of_any_batch, targets.sized(specs, example))
-    return targets.trace_keras_model(model, *known), True
 
 
 def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, source) -> list[str]:

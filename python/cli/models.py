@@ -150,17 +150,18 @@ def inspect(
     with steps(verbose=verbose) as step:
         from ..rewriter import read_arrays
         from ..saved_model import rewrite_saved_model, why_not
+        from ..targets import Settings
 
-        loaded, fast, report = rewrite_saved_model(
-            source,
-            signatures=signature,
-            options=dataclasses.replace(options, measure=benchmark),
+        settings = Settings(
+            dataclasses.replace(options, measure=benchmark),
+            custom_objects=import_objects(custom_objects),
             calibration=calibration,
             example=example and read_arrays(example),
-            custom_objects=import_objects(custom_objects),
+            signatures=signature,
             on_step=step,
             on_batch=step.batch,
         )
+        loaded, fast, report = rewrite_saved_model(source, settings)
         reasons = []
         if why is not None:
             step(f"asking the rules at {why}")

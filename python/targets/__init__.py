@@ -15,12 +15,9 @@ first of these ways that it can; `bd.info()` says whether the first is there:
 """
 
 from .call import Call
-from .eager import unavailable as eager_path_unavailable
-from .files import load_model as load_keras_file
-from .keras import CANNOT_TRACE
-from .keras_inputs import input_specs as keras_input_specs
-from .keras_inputs import trace as trace_keras_model
+from .eager import why_unavailable as why_no_eager_path
+from .files import load_signatures
 from .optimize import load, optimize
 from .result import OptimizedFunction, OptimizedModel
 from .saved_model import SavedModel, sizes
-from .target import Settings, convert, has_open_sizes, of_any_batch, sized
+from .target import Settings, close_sizes, convert

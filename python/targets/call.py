@@ -16,15 +16,11 @@ from ..tensorflow_private import (
     context,
     execute,
     record,
-    tensor_shape,
     type_of,
     unconverted,
 )
 from .eager import eager_path
 from .gradient import why_none, with_refusals
-
-# Shapes of an argument that are known to fit; a server may meet any number of them.
-_MOST_SHAPES = 64
 
 
 @unconverted
@@ -66,7 +62,6 @@ class Call:
         inputs = self.concrete.inputs[: len(self.concrete.inputs) - len(self._captured)]
         self._specs = [(tensor.dtype, tensor.shape) for tensor in inputs]
         self.count = len(inputs) if _takes_flat(original, len(inputs)) else -1
-        self._seen: list[set] = [set() for _ in self._specs]
         self._pack = _packer(self.concrete)
         self._run = _runner(self.concrete)
         self._direct = eager_path(self.concrete, self._pack, rewritten.keeps_memory)
@@ -123,17 +118,20 @@ class Call:
     def _dispatch(self, flat: Sequence):
         """A call that TensorFlow has to take part in."""
         tensors = [self._tensor(i, value) for i, value in enumerate(flat)]
-        if not context.executing_eagerly() or record.could_possibly_record():
-            for i, tensor in enumerate(tensors):
-                self._check(i, tensor.dtype, tensor.shape)
-            results = with_refusals(self._run_flat, tensors, self._weights, self._no_gradient)
-            return self._pack(results)
-        if not all(map(operator.is_, tensors, flat)):
+        is_plain = context.executing_eagerly() and not record.could_possibly_record()
+        if is_plain and not all(map(operator.is_, tensors, flat)):
             results = self._eager(tensors)
             if results is not NotImplemented:
                 return results
-        for i, tensor in enumerate(tensors):
-            self._admit(i, tensor)
+        for i, (tensor, (dtype, shape)) in enumerate(zip(tensors, self._specs, strict=True)):
+            if tensor.dtype != dtype or not shape.is_compatible_with(tensor.shape):
+                raise TypeError(
+                    f"argument {i} must be {dtype.name} {shape}, got {tensor.dtype.name} "
+                    f"{tensor.shape}"
+                )
+        if not is_plain:
+            results = with_refusals(self._run_flat, tensors, self._weights, self._no_gradient)
+            return self._pack(results)
         return self._after_packing(self._pack(self._run(tensors + self._captured)))
 
     def _run_flat(self, inputs: list) -> list:
@@ -158,23 +156,6 @@ class Call:
         if type(value) is EagerTensor:
             return value
         return tf.convert_to_tensor(value, self._specs[index][0])
-
-    def _admit(self, index: int, value) -> None:
-        """`_check` for an eager tensor, once a shape."""
-        key = (value.dtype, value._shape_tuple())
-        if key not in self._seen[index]:
-            self._check(index, value.dtype, tensor_shape.TensorShape(key[1]))
-            if len(self._seen[index]) >= _MOST_SHAPES:
-                self._seen[index].clear()
-            self._seen[index].add(key)
-
-    def _check(self, index: int, given_dtype, given) -> None:
-        """Raises TypeError unless the argument has the right dtype and a shape that fits."""
-        dtype, shape = self._specs[index]
-        if given_dtype != dtype or not shape.is_compatible_with(given):
-            raise TypeError(
-                f"argument {index} must be {dtype.name} {shape}, got {given_dtype.name} {given}"
-            )
 
 
 @unconverted

@@ -107,7 +107,7 @@ def _make(concrete, keeps_memory: bool) -> _Call | None:
     ops = {op.type for op in concrete.graph.get_operations()}
     if not all(op in _AROUND_REGIONS or op.startswith("Blockdnn") for op in ops):
         return None
-    if unavailable():
+    if why_unavailable():
         return None
     captured = concrete.captured_inputs
     address = ctypes.c_void_p()
@@ -128,7 +128,7 @@ def c_eager() -> CEager:
     return CEager(context=tensorflow_private.eager_context_address(), **addresses)
 
 
-def unavailable() -> str:
+def why_unavailable() -> str:
     """Why no call goes past TensorFlow's dispatch in this process; empty where they do."""
     missing = tensorflow_private.eager_functions().missing
     return missing and f"this TensorFlow has no {missing}"

@@ -7,12 +7,17 @@ import os
 import re
 from collections.abc import Mapping
 
+import tensorflow as tf
+
 from .. import folders, metagraph
-from ..errors import SavedModelError
+from ..errors import SavedModelError, UserError
 from ..native import return_free_memory
-from .keras import Keras
+from ..rewriter.trackables import owners
+from ..tensorflow_private import canonicalize_signatures
+from .keras import Keras, OpenSizesError, trace
+from .keras_inputs import input_specs
 from .saved_model import SavedModel
-from .target import Target
+from .target import Target, close_sizes, of_any_batch
 
 
 class Path(Target):
@@ -33,13 +38,46 @@ class Path(Target):
     def _inner(self) -> Target:
         path, settings = folders.check_model(self.target), self.settings
         if folders.is_keras_file(path):
-            read = functools.partial(load_model, path, settings.custom_objects)
+            read = functools.partial(_read_keras, path, settings.custom_objects)
             return Keras(read(), settings._replace(custom_objects=None), read)
         read = functools.partial(metagraph.load, path)
         return SavedModel(read(), settings, read)
 
 
-def load_model(path: str | os.PathLike, custom_objects: Mapping[str, object] | None = None):
+def load_signatures(path, custom_objects: Mapping | None = None, example=None) -> tuple:
+    """What tf.saved_model.load returns, of a SavedModel or of the model in a file of Keras's.
+
+    The second of the two says whether Keras can trace it only for the sizes of the example.
+
+    Raises:
+        ValueError: an example that the model does not take.
+        SavedModelError: no model there, or one that cannot be loaded.
+    """
+    path = folders.check_model(path)
+    if not folders.is_keras_file(path):
+        if custom_objects:
+            raise UserError(f"custom_objects mean nothing to a SavedModel ({path}): leave them out")
+        return metagraph.load(path), False
+    model, with_example = _read_keras(path, custom_objects), False
+    try:
+        specs = input_specs(model)
+        try:
+            ((concrete, _), _) = trace(model, specs)
+        except OpenSizesError:
+            if example is None:
+                raise
+            with_example = True
+            known = tf.nest.map_structure(of_any_batch, close_sizes(specs, example))
+            ((concrete, _), _) = trace(model, known)
+    except (LookupError, OpenSizesError) as error:
+        raise SavedModelError(f"{path}: {error}") from error
+    loaded = tf.Module()
+    loaded.captured = owners(concrete, [concrete, model])
+    loaded.signatures, *_ = canonicalize_signatures(concrete)
+    return loaded, with_example
+
+
+def _read_keras(path: str | os.PathLike, custom_objects: Mapping[str, object] | None = None):
     """The model in the file, from Keras 3, or from Keras 2 (tf_keras) where only that can read it.
 
     Args:

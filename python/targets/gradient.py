@@ -61,7 +61,7 @@ def with_refusals(run: Callable, inputs: list, weights: Sequence, why: str) -> l
     return results
 
 
-def ungathered(run: Callable, *args):
+def run_unwatched(run: Callable, *args):
     """What `run` gives, in another thread where the variables that this one reads are gathered.
 
     `tf.custom_gradient` does so, and `tf.recompute_grad` then takes the gradient by them: those of

@@ -20,7 +20,16 @@ from .keras_inputs import (
     trace_masks,
 )
 from .keras_result import KerasFunction, wrap
-from .target import Settings, Target, convert, has_open_sizes, of_any_batch, sized, timed_trace
+from .target import (
+    Settings,
+    Target,
+    close_sizes,
+    convert,
+    describe,
+    has_open_sizes,
+    of_any_batch,
+    time_trace,
+)
 from .tensorflow import Function
 
 _GONE = (
@@ -29,7 +38,7 @@ _GONE = (
     "tf_blockdnn.optimize(..., input_signature=[...])"
 )
 # What Keras and TensorFlow raise where a layer wants to know a size in Python.
-CANNOT_TRACE = (TypeError, ValueError, AttributeError, tf.errors.OperatorNotAllowedInGraphError)
+_CANNOT_TRACE = (TypeError, ValueError, AttributeError, tf.errors.OperatorNotAllowedInGraphError)
 
 
 class Keras(Target):
@@ -83,8 +92,8 @@ class Keras(Target):
         try:
             make.convert(specs, model)
             function.main = function.add(*specs)
-        except ValueError as error:
-            if signature or not has_open_sizes(specs):
+        except OpenSizesError as error:
+            if signature:
                 raise
             example = self.settings.example
             of_example = "" if example is None else "for the sizes of example, and "
@@ -93,7 +102,7 @@ class Keras(Target):
             )
             if example is not None:
                 make.settings = self.settings._replace(takes_example=True)
-                function.main = function.add(*sized(specs, example))
+                function.main = function.add(*close_sizes(specs, example))
                 make.settings = self.settings._replace(example=None)  # for other sizes
 
     def _specs(self):
@@ -126,6 +135,29 @@ class Keras(Target):
             return None
 
 
+def trace(model, specs: tuple) -> tuple:
+    """(the inference, its masks or None), and the seconds that tracing takes.
+
+    Raises:
+        OpenSizesError: Keras can trace it only with known sizes.
+    """
+    try:
+        return time_trace(trace_masks, model, *specs)
+    except _CANNOT_TRACE as error:
+        if not has_open_sizes(specs):
+            raise
+        reason = str(error).strip().partition("\n")[0]
+        message = (
+            f"Keras cannot trace {model.name} with unknown sizes ({describe(*specs)}): give it an "
+            f"example, or an input_signature, of known height and width; Keras says: {reason}"
+        )
+        raise _as_it_is(OpenSizesError(message)) from error
+
+
+class OpenSizesError(UserError):
+    """Keras can trace a model only with known sizes."""
+
+
 class Inference:
     """Makes the Calls of a model's OptimizedFunction."""
 
@@ -149,32 +181,22 @@ class Inference:
                 return call
         model = self._find()
         if model is None:
-            raise _as_it_is(LookupError(_GONE.format(given=_text(given))))
+            raise _as_it_is(LookupError(_GONE.format(given=describe(*given))))
         any_batch = tf.nest.map_structure(of_any_batch, given)
         try:
-            traced = timed_trace(trace_masks, model, *any_batch)
-        except CANNOT_TRACE:  # Some layers want to know the batch.
+            functions, seconds = time_trace(trace_masks, model, *any_batch)
+        except _CANNOT_TRACE:  # Some layers want to know the batch.
             return self.convert(given, model)
-        return self._convert(model, any_batch, *traced)
+        return self._convert(model, any_batch, functions, seconds)
 
     def convert(self, specs: tuple, model):
         """The Call of just these specs, (args, kwargs)."""
-        try:
-            traced = timed_trace(trace_masks, model, *specs)
-        except CANNOT_TRACE as error:
-            if not has_open_sizes(specs):
-                raise
-            reason = str(error).strip().partition("\n")[0]
-            message = (
-                f"Keras cannot trace {model.name} with unknown sizes ({_text(specs)}): give it "
-                f"tensors, or an input_signature, of known height and width; Keras says: {reason}"
-            )
-            raise _as_it_is(ValueError(message)) from error
-        return self._convert(model, specs, *traced)
+        return self._convert(model, specs, *trace(model, specs))
 
-    def _convert(self, model, specs, traced, seconds: float):
+    def _convert(self, model, specs, functions, seconds: float):
         call, masks = (
-            one and convert(one, self.settings, self._bundles, (model,), seconds) for one in traced
+            one and convert(one, self.settings, self._bundles, (model,), seconds)
+            for one in functions
         )
         if masks is not None:
             call = MaskedCall(call, masks)
@@ -213,11 +235,3 @@ def _is_known(shape, wanted) -> bool:
     if wanted.rank is None or shape.rank is None:
         return wanted.rank is None
     return all(w is None or s is not None for s, w in zip(shape, wanted, strict=True))
-
-
-def _text(given) -> str:
-    """Specs in one line: "float32 (8, 16), training=True"."""
-    leaves = tf.nest.flatten(given)
-    return ", ".join(
-        f"{x.dtype.name} {x.shape}" if isinstance(x, tf.TensorSpec) else repr(x) for x in leaves
-    )

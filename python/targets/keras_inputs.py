@@ -111,11 +111,6 @@ def input_specs(model) -> tuple[tuple, dict]:
     )
 
 
-def trace(model, args, kwargs=None):
-    """The ConcreteFunction of the model's inference."""
-    return trace_masks(model, args, kwargs or {})[0]
-
-
 def trace_masks(model, args, kwargs):
     """The inference, and where its results carry masks these, {place: mask}; otherwise None.
 
@@ -128,14 +123,14 @@ def trace_masks(model, args, kwargs):
         found.update(_masks_of(y))
         return y
 
-    def traced(take):
+    def trace(take):
         @tf.function(autograph=False)
         def inference(*inputs, **named):
             return take(model(*inputs, training=False, **named))
 
         return inference.get_concrete_function(*args, **kwargs)
 
-    return traced(results), traced(_masks_of) if found else None
+    return trace(results), trace(_masks_of) if found else None
 
 
 def _masks_of(results) -> dict:

@@ -11,7 +11,7 @@ from .. import folders
 from ..errors import UserError
 from ..options import Options, PrecisionName, choose
 from ..tensorflow_private import def_function
-from .eager import unavailable
+from .eager import why_unavailable
 from .files import Path
 from .keras import Keras
 from .result import OptimizedModel
@@ -159,7 +159,7 @@ def _check_live(target) -> None:
             f'weights="live" needs a model or function that goes on changing, and {target} is a '
             "file: give what tf.saved_model.load or keras.models.load_model makes of it"
         )
-    if missing := unavailable():
+    if missing := why_unavailable():
         raise UserError(f'weights="live" cannot look at variables: {missing}')
 
 

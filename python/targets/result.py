@@ -12,7 +12,7 @@ import tensorflow as tf
 from ..rewriter import Report
 from ..tensorflow_private import context, unconverted
 from .call import Call
-from .gradient import ungathered
+from .gradient import run_unwatched
 from .inputs import Plan, form_of_call, keep, places, probes
 from .save import save_functions
 
@@ -122,7 +122,7 @@ class OptimizedFunction(Shared):
         """The function for arguments of which tensors are TensorSpecs, rewritten if need be."""
         if self._adds_in == threading.get_ident():
             return self._add(args, kwargs)
-        return ungathered(self._add, args, kwargs)
+        return run_unwatched(self._add, args, kwargs)
 
     def _add(self, args: tuple, kwargs: dict) -> Call:
         with self._lock, tf.init_scope():  # weights are read now, even while a call is traced

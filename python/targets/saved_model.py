@@ -21,7 +21,7 @@ from ..tensorflow_private import (
 )
 from .call import Call
 from .result import OptimizedFunction, OptimizedModel
-from .target import Target, has_open_sizes, of_any_batch, sized, timed_trace
+from .target import Target, close_sizes, describe, has_open_sizes, of_any_batch, time_trace
 
 # Node attributes that hold names for people.
 _SHOWN_ONLY = ("_user_specified_name", "config_proto")
@@ -72,13 +72,13 @@ class SavedModel(Target):
         """The functions that are attributes, each converted when it is wanted."""
         loaded, found = self.target, _endpoints_of(self.target)
         concretes = [*loaded.signatures.values(), *(c for _, _, all in found for c in all)]
-        assigned = set().union(*map(_assigned, concretes))
+        assigned = set().union(*map(_list_assigned, concretes))
         return {name: self._endpoint(*endpoint, assigned) for name, *endpoint in found}
 
     def _signature(self, concrete) -> OptimizedFunction:
         """One signature; for the sizes of the example at once, for others at their first call."""
         example = self.settings.example
-        known = None if example is None else _closed(concrete, example)
+        known = None if example is None else _close(concrete, example)
         if known is None:
             return OptimizedFunction(self.convert(concrete))
         main, others = self.convert(known, takes_example=True), []
@@ -114,17 +114,17 @@ class SavedModel(Target):
         def make(args, kwargs):
             if takes_all:
                 args, kwargs = (), {}
-            args, kwargs = tf.nest.map_structure(_unnamed, (args, kwargs))
+            args, kwargs = tf.nest.map_structure(_without_name, (args, kwargs))
             form = repr((args, kwargs))
             if form not in asked:
-                asked[form] = traced(args, kwargs)
+                asked[form] = call_for(args, kwargs)
             return asked[form]
 
-        def traced(args, kwargs):
+        def call_for(args, kwargs):
             concrete, seconds = function, 0.0
             if not is_concrete:
                 try:
-                    concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
+                    concrete, seconds = time_trace(function.get_concrete_function, *args, **kwargs)
                 except ValueError as error:  # which lists all signatures
                     raise _no_such_signature(concretes, args, kwargs) from error
             if concrete not in calls:
@@ -174,26 +174,16 @@ def _endpoints_of(loaded) -> list[tuple]:
 
 def _no_such_signature(concretes: list, args: tuple, kwargs: dict) -> ValueError:
     """An error in one line, where TensorFlow's has one for each argument of each signature."""
-
-    def text(args, kwargs) -> str:
-        named = [f"{name}={_shown(value)}" for name, value in kwargs.items()]
-        return ", ".join([*map(_shown, args), *named])
-
-    known = " or ".join(f"({text(*one.structured_input_signature)})" for one in concretes[:4])
-    return ValueError(f"it was saved for {known}, not for ({text(args, kwargs)})")
+    known = " or ".join(f"({describe(*one.structured_input_signature)})" for one in concretes[:4])
+    return ValueError(f"it was saved for {known}, not for ({describe(args, kwargs)})")
 
 
-def _shown(value) -> str:
-    is_spec = isinstance(value, tf.TensorSpec)
-    return f"{value.dtype.name} {value.shape}" if is_spec else repr(value)
-
-
-def _unnamed(spec):
+def _without_name(spec):
     """Loaded functions have forgotten the names of their tensors, and refuse others."""
     return tf.TensorSpec(spec.shape, spec.dtype) if isinstance(spec, tf.TensorSpec) else spec
 
 
-def _assigned(concrete) -> set[int]:
+def _list_assigned(concrete) -> set[int]:
     """The addresses of the captured handles whose variables a function may assign."""
     read, inputs = set(read_only_inputs(concrete.graph)), concrete.inputs
     captured = concrete.captured_inputs
@@ -220,7 +210,7 @@ def _resources_of(loaded) -> list:
     return held
 
 
-def _closed(concrete, example):
+def _close(concrete, example):
     """The signature with the sizes of `example` where it leaves some open; else None.
 
     Batches that were open stay open.
@@ -233,7 +223,7 @@ def _closed(concrete, example):
         ValueError: an example that the signature does not take.
     """
     specs = concrete.structured_input_signature[1]
-    fitting = sized(specs, example)
+    fitting = close_sizes(specs, example)
     if not has_open_sizes(specs):
         return None
     known = {

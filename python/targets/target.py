@@ -105,7 +105,7 @@ def convert(
     return call
 
 
-def timed_trace(trace: Callable, *args, **kwargs) -> tuple:
+def time_trace(trace: Callable, *args, **kwargs) -> tuple:
     """What the function traces, and the seconds that it takes."""
     start = time.perf_counter()
     with without_collection():
@@ -119,7 +119,7 @@ def has_open_sizes(specs) -> bool:
     return any(shape.rank is None or None in shape.as_list()[1:] for shape in shapes)
 
 
-def sized(specs, example):
+def close_sizes(specs, example):
     """The specs with the sizes of the tensors or arrays in `example`, one for each.
 
     Raises:
@@ -140,6 +140,18 @@ def sized(specs, example):
             raise UserError(f"example: {spec.name or 'an argument'} is {spec.shape}, not {shape}")
         found.append(tf.TensorSpec(shape, spec.dtype, spec.name))
     return tf.nest.pack_sequence_as(specs, found)
+
+
+def describe(args, kwargs: Mapping = {}) -> str:
+    """Arguments in one line: "float32 (8, 16), scale=2.0"."""
+
+    def text(value) -> str:
+        if isinstance(value, (list, tuple, Mapping)):
+            return ", ".join(map(text, tf.nest.flatten(value)))
+        is_spec = isinstance(value, tf.TensorSpec)
+        return f"{value.dtype.name} {value.shape}" if is_spec else repr(value)
+
+    return ", ".join([*map(text, args), *(f"{name}={text(v)}" for name, v in kwargs.items())])
 
 
 def of_any_batch(spec):

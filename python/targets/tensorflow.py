@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from ..tensorflow_private import concrete_function, def_function, defaults_of
 from .result import OptimizedFunction
-from .target import Target, timed_trace
+from .target import Target, time_trace
 
 
 class Concrete(Target):
@@ -50,13 +50,13 @@ class Function(Target):
         bound = {"defaults": defaults_of(function)}
         if signature is not None or function.input_signature is not None:
             specs = tuple(signature or ())
-            traced = timed_trace(function.get_concrete_function, *specs)
+            traced = time_trace(function.get_concrete_function, *specs)
             return OptimizedFunction(self.convert(*traced, bound=bound))
         self.hold(self.target, function)
         calls: dict = {}  # As many as the function has been traced for, and holds, too.
 
         def make(args, kwargs):
-            concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
+            concrete, seconds = time_trace(function.get_concrete_function, *args, **kwargs)
             if concrete not in calls:
                 calls[concrete] = self.convert(concrete, seconds, bound=bound)
             return calls[concrete]

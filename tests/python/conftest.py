@@ -2,6 +2,8 @@
 
 import gc
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["TF_BLOCKDNN_STRICT"] = "1"  # a bug of the rewriter fails the test
@@ -62,6 +64,23 @@ def weights():
 @pytest.fixture(scope="module")
 def shared_weights():
     return Weights()
+
+
+@pytest.fixture
+def in_threads():
+    """Runs the function in that many threads at once, each with its number: what each gives."""
+
+    def run(count, function):
+        start = threading.Barrier(count)
+
+        def run_one(i):
+            start.wait()
+            return function(i)
+
+        with ThreadPoolExecutor(count) as threads:
+            return list(threads.map(run_one, range(count)))
+
+    return run
 
 
 @pytest.fixture

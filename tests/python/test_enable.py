@@ -2,7 +2,6 @@
 
 import json
 import logging
-import threading
 
 import keras
 import numpy as np
@@ -260,21 +259,11 @@ def test_weights_that_change_at_every_call(network, images):
     assert reason() == "its weights change almost as often as it is called"
 
 
-def test_threads(network, images):
-    want, wrong = network(images), []
-
-    def call():
-        for _ in range(20):
-            if not close(network(images), want):
-                wrong.append(True)
-
+def test_threads(network, images, in_threads):
+    want = network(images)
     bd.enable(seconds=0)
-    threads = [threading.Thread(target=call) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong and len(states()) == 1 and states() != ["waiting"]
+    right = in_threads(4, lambda i: all(close(network(images), want) for _ in range(20)))
+    assert all(right) and len(states()) == 1 and states() != ["waiting"]
 
 
 def test_explicit_results_and_saving_go_on(network, images, tmp_path):

@@ -30,7 +30,7 @@ def test_the_import_loads_the_ops_alone():
         "new = [m for m in sys.modules if m not in before and m.startswith('tf_blockdnn')]\n"
         "assert len(new) < 10, new\n"
         "bd.ops.softmax([[1.0, 2.0]])\n"
-        "assert not loaded('calls', 'layers', 'rewriter', 'showing'), loaded('')\n"
+        "assert not loaded('targets', 'layers', 'rewriter', 'showing'), loaded('')\n"
     )
 
 
@@ -58,7 +58,7 @@ def test_serving_loads_no_layers_and_nothing_that_shows(optimized):
     fresh.run(
         LOADED + "import tensorflow as tf, tf_blockdnn as bd\n"
         "signature = tf.saved_model.load(sys.argv[1]).signatures['serving_default']\n"
-        "assert not loaded('calls', 'gradients.', 'layers', 'ops', 'rewriter', 'showing')\n"
+        "assert not loaded('targets', 'gradients.', 'layers', 'ops', 'rewriter', 'showing')\n"
         "bd.load(sys.argv[1])\n"
         "assert not loaded('cli', 'comparison', 'layers', 'showing'), loaded('')\n",
         optimized,

@@ -14,7 +14,7 @@ from ... import comparison, folders
 from ...measuring.difference import Difference
 from ...measuring.timing import Timing
 from ...measuring.workers import Workers
-from ...saved_model import load_model
+from ...targets import load_signatures
 from ...tensorflow_private import is_onednn_on
 from .libraries import OURS, PEERS, REFERENCE
 
@@ -100,7 +100,7 @@ def compare_peers(
     threads = threads or len(os.sched_getaffinity(0))
     source = folders.check_model(source)
     step(f"reading {source}")
-    loaded, _ = load_model(source, custom_objects, example)
+    loaded, _ = load_signatures(source, custom_objects, example)
     name = comparison.choose_signature(loaded.signatures, signature, source)
     inputs = comparison.inputs_of(
         loaded.signatures[name], source, batch=batch, size=size, example=example

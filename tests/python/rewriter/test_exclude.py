@@ -7,7 +7,7 @@ import tensorflow as tf
 import tf_blockdnn as bd
 from tf_blockdnn import Options
 from tf_blockdnn.python.saved_model import rewrite_saved_model
-from tf_blockdnn.python.targets import optimize
+from tf_blockdnn.python.targets import Settings, optimize
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -92,7 +92,7 @@ def test_what_is_no_expression_is_refused():
 
 def test_options_are_checked_before_anything_is_read(function):
     with pytest.raises(ValueError, match='weights="live" is for a model in memory'):
-        rewrite_saved_model("nowhere", options=Options(weights="live"))
+        rewrite_saved_model("nowhere", Settings(Options(weights="live")))
     with pytest.raises(ValueError, match="memory must be one of"):
         bd.optimize_saved_model("nowhere", "out", options=bd.Options(memory="high"))
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 import tf_blockdnn as bd
 from tf_blockdnn.python.rewriter.rewrite import UNTOUCHED
 from tf_blockdnn.python.saved_model import rewrite_saved_model
+from tf_blockdnn.python.targets import Settings
 from tf_blockdnn.python.tensorflow_private import concrete_function, context, def_function
 
 try:
@@ -351,7 +352,7 @@ def test_files_are_as_they_were(kind, image, calibration, tmp_path):
     done = {
         "optimize": lambda: bd.optimize(path),
         "int8": lambda: bd.optimize(path, precision="int8", calibration=calibration),
-        "inspect": lambda: rewrite_saved_model(path),
+        "inspect": lambda: rewrite_saved_model(path, Settings()),
         "optimize_saved_model": lambda: bd.optimize_saved_model(path, tmp_path / "out"),
     }
     if kind == "SavedModel on disk":

@@ -1,7 +1,5 @@
 """Converted regions are one op each, in every graph: structure, numbers, callers, SavedModels."""
 
-import threading
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -167,23 +165,17 @@ def test_in_a_map_of_a_dataset(network):
         np.testing.assert_array_equal(got, want)
 
 
-def test_several_callers_of_one_graph(network):
+def test_several_callers_of_one_graph(network, in_threads):
     fast = bd.optimize(network)
     inside = tf.function(lambda x: fast(x)["y"])
     inputs = [image(1 + i % 2, seed=i) for i in range(6)]
-    wanted, wrong = [inside(x).numpy() for x in inputs], []
+    wanted = [inside(x).numpy() for x in inputs]
 
     def run(i):
         for _ in range(30):
-            if not np.array_equal(inside(inputs[i]), wanted[i]):
-                wrong.append(i)
+            np.testing.assert_array_equal(inside(inputs[i]), wanted[i])
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(6, run)
 
 
 def test_a_new_value_of_a_variable_is_read(network):

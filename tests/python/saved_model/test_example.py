@@ -97,9 +97,7 @@ def test_a_keras_file_that_needs_known_sizes(tmp_path):
     y = keras.layers.Conv2D(16, 3, padding="same", activation="relu")(x)
     model = keras.Model(x, keras.layers.UpSampling2D(interpolation="bilinear")(y))
     model.save(tmp_path / "up.keras")
-    with pytest.raises(
-        SavedModelError, match="^[^\n]*up.keras: Keras cannot trace it with unknown"
-    ):
+    with pytest.raises(SavedModelError, match="^[^\n]*up.keras: Keras cannot trace [^\n]* known"):
         optimize_saved_model(tmp_path / "up.keras", tmp_path / "fast")
     image = _image(1, 6, 5, 8)
     report = optimize_saved_model(tmp_path / "up.keras", tmp_path / "fast", example=image)

@@ -14,6 +14,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tf_blockdnn.python import folders, metagraph
 from tf_blockdnn.python.errors import SavedModelError
 from tf_blockdnn.python.saved_model import optimize_saved_model, rewrite_saved_model
+from tf_blockdnn.python.targets import Settings
 
 WORDS = ["bee", "cow"]
 
@@ -146,7 +147,7 @@ def test_only_the_asked_signatures(tiny, tmp_path):
 
 def test_inspect_reports_and_writes_nothing(tiny, tmp_path):
     source = copy(tiny, tmp_path)
-    report = rewrite_saved_model(source)[2]
+    report = rewrite_saved_model(source, Settings())[2]
     assert len(report.signatures["serve"].converted) >= 2
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]
 

@@ -71,13 +71,6 @@ def test_in_dataset_map(functional, pictures, same):
     same(np.concatenate(list(batches.as_numpy_iterator())), functional(pictures))
 
 
-def test_it_does_not_train(functional, pictures):
-    fast = bd.optimize(functional)
-    fast.compile("sgd", "mse")
-    with pytest.raises(ValueError, match="is for inference: train the original"):
-        fast.fit(pictures, np.zeros((8, 4)), verbose=0)
-
-
 def test_a_subclassed_model_that_was_called(subclass, pictures, same):
     model = subclass()
     model(pictures)

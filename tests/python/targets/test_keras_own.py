@@ -1,7 +1,6 @@
 """What a class of the user's adds to a Keras model stays with the optimised one."""
 
 import dataclasses
-import threading
 
 import keras
 import numpy as np
@@ -232,28 +231,14 @@ def test_symbolic_calls_of_a_subclassed_model(library, caller, pictures, same):
     same(outer(pictures), caller(pictures)["y"])
 
 
-def test_two_threads_optimise_at_once(library, pictures, same):
+def test_two_threads_optimise_at_once(library, pictures, same, in_threads):
     def model(channels):
         x = library.Input([16, 16, 3])
         y = library.layers.Conv2D(channels, 3, activation="relu")(x)
         return library.Model(x, library.layers.Dense(4)(library.layers.Flatten()(y)))
 
-    models, start = [model(8 + i) for i in range(4)], threading.Barrier(4)
-    fast, failures = [None] * 4, []
-
-    def run(i):
-        try:
-            start.wait()
-            fast[i] = bd.optimize(models[i])
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    models = [model(8 + i) for i in range(4)]
+    fast = in_threads(4, lambda i: bd.optimize(models[i]))
     for one, original in zip(fast, models, strict=True):
         same(one(pictures), original(pictures))
 

@@ -1,10 +1,8 @@
 """`optimize`: targets, calls, saving, options."""
 
 import gc
-import textwrap
 import types
 
-import fresh
 import keras
 import numpy as np
 import pytest
@@ -84,23 +82,9 @@ def test_wrong_arguments_name_what_is_wanted(module, image):
         fast(image(1, 6, 6, 3), image(1, 6, 6, 3))
 
 
-def test_a_signature_for_a_function_without_one(weights):
-    kernel = weights(3, 3, 3, 8)
-    function = tf.function(lambda x: tf.nn.conv2d(x, kernel, **_SAME))
-    fast = optimize(function, input_signature=[tf.TensorSpec([None, 8, 8, 3])])
-    assert fast.report.count("BlockdnnConv") == 1
-
-
 def test_other_targets_are_refused():
     with pytest.raises(TypeError, match="a keras.Model, a tf.function"):
         optimize(3)
-
-
-def test_unknown_options_are_refused(module):
-    with pytest.raises(ValueError, match="algorithm must be one of"):
-        optimize(module.__call__, options=bd.Options(algorithm="fastest"))
-    with pytest.raises(ValueError, match="verify must be a bool, or"):
-        optimize(module.__call__, verify="hope")
 
 
 @pytest.mark.parametrize("algorithm", ["direct", "winograd"])
@@ -116,17 +100,6 @@ def test_checking_numbers(module, monkeypatch):
     monkeypatch.setattr(verify, "difference", lambda wanted, got: 1.0)
     with pytest.raises(VerificationError, match="output .*scores.* differs by 1 of"):
         optimize(module.__call__, verify=True)
-
-
-def test_keras_models_with_several_inputs(image):
-    a, b = keras.Input([None, None, 3], name="a"), keras.Input([4], name="b")
-    y = keras.layers.Conv2D(20, 3)(a)
-    y = keras.layers.GlobalAveragePooling2D()(y)
-    model = keras.Model({"a": a, "b": b}, [keras.layers.Dense(2)(y), b])
-    fast = optimize(model)
-    inputs = {"a": image(2, 7, 8, 3), "b": image(2, 4)}
-    for wanted, got in zip(model(inputs), fast(inputs), strict=True):
-        np.testing.assert_allclose(wanted, got, atol=1e-5)
 
 
 def test_a_loaded_saved_model_keeps_all_signatures(module, tmp_path, image):
@@ -160,22 +133,6 @@ def test_signatures_with_the_same_weights_share_a_bundle(module, tmp_path):
     fast = optimize(tf.saved_model.load(str(tmp_path)))
     one, two = (fast.signatures[name].trackables[0] for name in ("one", "two"))
     assert one is two
-
-
-def test_saved_models_run_in_a_fresh_process(module, tmp_path, image):
-    x = image(1, 6, 6, 3)
-    fast = optimize(module.__call__)
-    fast.save(tmp_path / "model")
-    np.save(tmp_path / "x.npy", x)
-    code = f"""
-        import numpy as np, tensorflow as tf, tf_blockdnn
-        loaded = tf.saved_model.load({str(tmp_path / "model")!r})
-        x = np.load({str(tmp_path / "x.npy")!r})
-        result = loaded.signatures["serving_default"](picture=tf.constant(x))
-        np.save({str(tmp_path / "y.npy")!r}, result["scores"])
-    """
-    fresh.run(textwrap.dedent(code))
-    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), fast(x)["scores"], atol=1e-6)
 
 
 def test_the_saved_bundle_is_one_variable(module, tmp_path):

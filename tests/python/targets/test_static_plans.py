@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -166,25 +165,16 @@ def test_weights_that_change_with_every_call(network):
     assert not np.array_equal(wanted[0]["w"], wanted[1]["w"])
 
 
-def test_eight_threads_get_the_same(network):
+def test_eight_threads_get_the_same(network, in_threads):
     fast = bd.optimize(network)
     inputs = [image(1 + i % 2, 9, i) for i in range(8)]
     wanted = [values(fast(x)) for x in inputs]
-    wrong = []
 
     def run(i):
         for _ in range(60):
-            try:
-                same(fast(inputs[i]), wanted[i])
-            except AssertionError as error:
-                wrong.append(error)
+            same(fast(inputs[i]), wanted[i])
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(8, run)
 
 
 def test_an_error_behind_prepared_ops_names_its_node():

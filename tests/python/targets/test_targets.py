@@ -293,27 +293,14 @@ def test_a_function_that_calls_its_own_result(kernel, pictures):
     np.testing.assert_allclose(got[0], wanted, atol=1e-4)
 
 
-def test_first_calls_from_eight_threads(kernel, same, pictures):
+def test_first_calls_from_eight_threads(kernel, pictures, in_threads):
     fast = bd.optimize(tf.function(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME")))
     given = [pictures[: 1 + i % 4] * (1.0 + i) for i in range(8)]
-    start, got = threading.Barrier(8), [[] for _ in given]
-
-    def run(i):
-        start.wait()
-        for _ in range(5):
-            got[i].append(fast(given[i]))
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    got = in_threads(8, lambda i: [fast(given[i]) for _ in range(5)])
     assert len(fast.calls) == 4
     for results, x in zip(got, given, strict=True):
-        wanted = tf.nn.conv2d(x, kernel, 1, "SAME")
-        assert len(results) == 5
         for result in results:
-            np.testing.assert_allclose(result, wanted, atol=1e-3)
+            np.testing.assert_allclose(result, tf.nn.conv2d(x, kernel, 1, "SAME"), atol=1e-3)
 
 
 def test_handles_are_arguments(kernel, pictures):
