@@ -16,6 +16,8 @@ from ..rewriter.trackables import owners
 from ..tensorflow_private import canonicalize_signatures
 from .keras import Keras, OpenSizesError, trace
 from .keras_inputs import input_specs
+from .keras_result import register
+from .result import Shared
 from .saved_model import SavedModel
 from .target import Target, close_sizes, of_any_batch
 
@@ -31,6 +33,8 @@ class Path(Target):
 
     def result(self):
         result = self._inner().result()
+        if isinstance(result, Shared):
+            result.again = _optimize, (os.path.abspath(self.target), self.settings)
         gc.collect()  # Nobody holds what was read, but it consists of cycles.
         return_free_memory()
         return result
@@ -38,10 +42,14 @@ class Path(Target):
     def _inner(self) -> Target:
         path, settings = folders.check_model(self.target), self.settings
         if folders.is_keras_file(path):
-            read = functools.partial(_read_keras, path, settings.custom_objects)
+            read = functools.partial(read_keras, path, settings.custom_objects)
             return Keras(read(), settings._replace(custom_objects=None), read)
         read = functools.partial(metagraph.load, path)
         return SavedModel(read(), settings, read)
+
+
+def _optimize(path: str, settings):
+    return Path(path, settings).result()
 
 
 def load_signatures(path, custom_objects: Mapping | None = None, example=None) -> tuple:
@@ -58,7 +66,7 @@ def load_signatures(path, custom_objects: Mapping | None = None, example=None) -
         if custom_objects:
             raise UserError(f"custom_objects mean nothing to a SavedModel ({path}): leave them out")
         return metagraph.load(path), False
-    model, with_example = _read_keras(path, custom_objects), False
+    model, with_example = read_keras(path, custom_objects), False
     try:
         specs = input_specs(model)
         try:
@@ -77,7 +85,7 @@ def load_signatures(path, custom_objects: Mapping | None = None, example=None) -
     return loaded, with_example
 
 
-def _read_keras(path: str | os.PathLike, custom_objects: Mapping[str, object] | None = None):
+def read_keras(path: str | os.PathLike, custom_objects: Mapping[str, object] | None = None):
     """The model in the file, from Keras 3, or from Keras 2 (tf_keras) where only that can read it.
 
     Args:
@@ -94,6 +102,7 @@ def _read_keras(path: str | os.PathLike, custom_objects: Mapping[str, object] | 
         except ImportError:
             continue
         try:
+            register(library)
             return library.models.load_model(
                 path, custom_objects=dict(custom_objects or {}), compile=False
             )

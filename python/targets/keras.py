@@ -1,6 +1,8 @@
 """Models of Keras 3 and Keras 2 as targets: the functions that infer with them."""
 
+import dataclasses
 import functools
+import importlib
 import weakref
 from collections.abc import Callable
 
@@ -8,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..errors import UserError
+from ..options import Options
 from .call import MaskedCall
 from .keras_inputs import (
     arguments,
@@ -36,6 +39,14 @@ _GONE = (
     "the optimised model was not converted for such arguments ({given}), and the original, from "
     "which it would be, is gone: keep a reference to the original, or give "
     "tf_blockdnn.optimize(..., input_signature=[...])"
+)
+_NOT_KEPT = (
+    "an optimised model is written as its original and its options, and the original is gone: keep "
+    "a reference to it, or write a SavedModel, of a model around it with export(folder)"
+)
+_CALIBRATED = (
+    "calibration data are no part of a configuration: write a SavedModel with save(folder), of a "
+    "model around it with export(folder)"
 )
 # What Keras and TensorFlow raise where a layer wants to know a size in Python.
 _CANNOT_TRACE = (TypeError, ValueError, AttributeError, tf.errors.OperatorNotAllowedInGraphError)
@@ -69,12 +80,25 @@ class Keras(Target):
             self.hold(*model.weights)
             weakref.finalize(model, self.bundles.moment.clear).atexit = False
 
-        def of_function(function):
-            return Function(function, settings._replace(input_signature=None)).result()
-
-        function = KerasFunction(make, library_of(type(model)).Model.__call__, of_function)
+        function = self._function(make)
         self._convert_plain_calls(make, function)
         return wrap(model, function, f"{model.name}_optimized")
+
+    def restored(self, name: str, stand_in: KerasFunction | None):
+        """The result of that name, converted when its weights are loaded.
+
+        Args:
+            stand_in: another result, whose functions it has until then.
+        """
+        make = Inference(self._read, self.settings, self.bundles)
+        function = self._function(make)
+        function.wait(functools.partial(self._convert_plain_calls, make, function), stand_in)
+        return wrap(self.target, function, name)
+
+    def _function(self, make: "Inference") -> KerasFunction:
+        plain = self.settings._replace(input_signature=None)
+        call = library_of(type(self.target)).Model.__call__
+        return KerasFunction(make, call, lambda function: Function(function, plain).result())
 
     def _convert_plain_calls(self, make: "Inference", function: KerasFunction) -> None:
         """Converts the function for what plain calls give; a remark says where these have to come.
@@ -158,6 +182,19 @@ class OpenSizesError(UserError):
     """Keras can trace a model only with known sizes."""
 
 
+def restore(config: dict, stand_in: KerasFunction | None):
+    """The result that `Inference.config` describes, as `Keras.restored` makes it."""
+    library = importlib.import_module(config["library"])
+    read = library.saving.deserialize_keras_object
+    model, signature, example = (
+        read(config[k]) for k in ("original", "input_signature", "example")
+    )
+    if example is not None:
+        example = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), example)
+    settings = Settings(Options(**config["options"]), signature, example=example)
+    return Keras(model, settings, lambda: model).restored(config["name"], stand_in)
+
+
 class Inference:
     """Makes the Calls of a model's OptimizedFunction."""
 
@@ -167,7 +204,57 @@ class Inference:
             find: () -> the model where it still is.
         """
         self.settings, self._find, self._bundles = settings, find, bundles
+        self._first_settings = settings
         self._made: list[tuple] = []
+
+    def forget(self) -> None:
+        """Makes all Calls anew."""
+        self._made.clear()
+
+    @property
+    def original(self):
+        """The model.
+
+        Raises:
+            NotImplementedError: it is gone.
+        """
+        model = self._find()
+        if model is None:
+            raise NotImplementedError(_NOT_KEPT)
+        return model
+
+    def values(self) -> list[np.ndarray]:
+        """Those of the original's weights that results are made with."""
+        weights = self.original.weights
+        moment = (self._bundles.moment.get(id(weight.handle)) for weight in weights)
+        return [
+            weight.numpy() if held is None else np.asarray(held[1])
+            for weight, held in zip(weights, moment, strict=True)
+        ]
+
+    def config(self) -> dict:
+        """The original without its weights, and how it was optimised, as JSON takes them.
+
+        Raises:
+            NotImplementedError: the original is gone, or there are calibration data.
+        """
+        settings, original = self._first_settings, self.original
+        if settings.calibration is not None:
+            raise NotImplementedError(_CALIBRATED)
+        library = library_of(type(original))
+        example = settings.example
+        if example is not None:
+            example = tf.nest.map_structure(
+                lambda x: tf.TensorSpec(np.shape(x), tf.as_dtype(np.asarray(x).dtype)), example
+            )
+        serialize = library.saving.serialize_keras_object
+        return {
+            "library": library.__name__,
+            "original": {k: v for k, v in serialize(original).items() if k != "compile_config"},
+            "options": dataclasses.asdict(settings.options),
+            "input_signature": serialize(settings.input_signature),
+            "example": serialize(example),
+        }
 
     def __call__(self, args: tuple, kwargs: dict):
         """The Call for arguments of which tensors are TensorSpecs; of any batch, if it can be.

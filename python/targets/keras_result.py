@@ -6,12 +6,20 @@ original. Of any other it is a model of the same class whose `call` runs them. W
 call's arguments is found out once a form of them; later calls of it pass Keras by.
 """
 
+import contextlib
 import functools
+import importlib
 import inspect
 import os
+import re
+import sys
+import tempfile
 import threading
+import uuid
+import weakref
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 from ..tensorflow_private import EagerTensor, context, record, unconverted
@@ -37,10 +45,14 @@ _FOR_INFERENCE = (
     "an optimised model is for inference: train the original, then call tf_blockdnn.optimize "
     'again, or once with weights="live"'
 )
-_NO_CONFIG = (
-    "an optimised model is a function, not layers, and has no config to clone, pickle or write to "
-    "a .keras or .h5 file: do that with the original and call tf_blockdnn.optimize on the copy, "
-    "or write a SavedModel, of a model around it with export(folder)"
+_NO_H5 = (
+    "an optimised model has no layers, of whose weights a .h5 file consists: write a .keras file, "
+    "or a SavedModel, of a model around it with export(folder)"
+)
+_NO_LAYER = "a layer of an optimised model is no layer by itself: take the model"
+_NO_WEIGHTS_YET = (
+    "this optimised model was made of a configuration without weights: load a .keras file, which "
+    "has both, or the weights of the model around it with load_weights(file)"
 )
 _NO_WEIGHTS = (
     "an optimised model has no weights to load, set or save: do that with the original, then call "
@@ -61,6 +73,10 @@ _COMPILED = (
 )
 
 
+# Of the results in this process: what stands for one in a configuration -> its functions.
+_FUNCTIONS: weakref.WeakValueDictionary[str, "KerasFunction"] = weakref.WeakValueDictionary()
+
+
 @unconverted
 class KerasFunction(OptimizedFunction):
     """The rewritten functions of a Keras model, as `fast.optimized` has them.
@@ -70,15 +86,58 @@ class KerasFunction(OptimizedFunction):
         of_function: makes the optimised function of a tf.function.
         traced: the functions that Keras's own of each step call.
         runs: of one eager tensor: (dtype, shape) -> what runs it.
+        shapes: of the inputs and outputs of a functional model.
+        key: what stands for it in a configuration.
     """
 
     def __init__(self, make: Callable, keras_call: Callable, of_function: Callable):
         super().__init__(make)
-        self.original, self.of_function = None, of_function
+        self.inference, self.original, self.of_function = make, None, of_function
+        self.shapes: list | None = None
         self.traced: dict[str, list] = {}
         self.runs: dict[tuple, Callable] = {}
         self._keras_call, self._keras_plans = keras_call, {}
         self._seen = threading.local()
+        self._start: Callable | None = None
+        self.key = uuid.uuid4().hex
+        _FUNCTIONS[self.key] = self
+
+    def wait(self, start: Callable, stand_in: "KerasFunction | None") -> None:
+        """Has the functions of a stand-in, or none, until weights are loaded.
+
+        Args:
+            start: converts those for plain calls.
+        """
+        self._start, self.remark = start, _NO_WEIGHTS_YET
+
+        def refuse(args, kwargs):
+            raise ValueError(_NO_WEIGHTS_YET)
+
+        self._make = refuse if stand_in is None else stand_in.add
+        if stand_in is not None:
+            self.remark, self.main = stand_in.remark, stand_in.main
+
+    def load(self, values: list) -> None:
+        """Is made of these weights from now on.
+
+        Raises:
+            ValueError: they do not fit, or are others than those of an original that is the user's.
+        """
+        if not values:
+            return
+        if self._start is None:
+            now = self.inference.values()
+            if len(values) != len(now) or not all(map(np.array_equal, values, now)):
+                raise ValueError(_NO_WEIGHTS)
+            return
+        weights = self.inference.original.weights
+        for weight, value in zip(weights, values, strict=True):
+            weight.assign(value)
+        self.calls, self.main, self.remark, self._make = [], None, None, self.inference
+        for learnt in (self._plans, self._keras_plans, self.runs, self.traced):
+            learnt.clear()
+        self.inference.forget()
+        self._start()
 
     @unconverted
     def run(self, *args, **kwargs):
@@ -140,6 +199,10 @@ class OptimizedKerasModel:
             model has, too, where its class has nothing of these names.
     """
 
+    def __init__(self):
+        """Nobody's to call: Keras clones what has it as a plain model of its layer."""
+        raise TypeError("tf_blockdnn.optimize makes an optimised model")
+
     def __call__(self, *args, **kwargs):
         # Keras's own __call__ takes as long as a small network: what needs nothing of it passes by.
         if kwargs and kwargs.pop("training", None) and not _in_training():
@@ -194,7 +257,42 @@ class OptimizedKerasModel:
     fit = train_on_batch = train_step = _refuse(ValueError, _FOR_INFERENCE)
     quantize = _refuse(ValueError, _NO_LAYERS)
     load_weights = set_weights = save_weights = _refuse(ValueError, _NO_WEIGHTS)
-    get_config = to_json = __reduce__ = _refuse(NotImplementedError, _NO_CONFIG)
+
+    def get_config(self) -> dict:
+        """The original without its weights, and how it was optimised.
+
+        Raises:
+            NotImplementedError: the original is gone, there are calibration data, or it would
+                become a file that can hold no weights of it.
+        """
+        if _is_asked_by("h5_format|hdf5_format|saved_model"):
+            raise NotImplementedError(_NO_H5)
+        function = self.__dict__["_blockdnn"]
+        return {"name": self.name, "key": function.key, **function.inference.config()}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """A model of the same functions, or without weights where there are none in this process;
+        other weights are those that are loaded."""
+        from .keras import restore  # which is above
+
+        return restore(config, _FUNCTIONS.get(config["key"]))
+
+    def save_own_variables(self, store) -> None:
+        with contextlib.suppress(NotImplementedError):  # A file of weights may do without.
+            for place, value in enumerate(self.__dict__["_blockdnn"].inference.values()):
+                store[str(place)] = value
+
+    def load_own_variables(self, store) -> None:
+        values = [store[str(place)][...] for place in range(len(store.keys()))]
+        self.__dict__["_blockdnn"].load(values)
+
+    def __reduce__(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.keras")
+            self.save(path)
+            with open(path, "rb") as file:
+                return _unpickle, (library_of(type(self)).__name__, file.read())
 
     def __copy__(self):
         """Another model of the same functions, to be compiled by itself."""
@@ -211,10 +309,17 @@ class OptimizedKerasModel:
     def save(self, filepath: str | os.PathLike, overwrite: bool = True, **kwargs) -> None:
         """Writes a SavedModel whose signature is named "serving_default".
 
+        A name that ends with .keras is that of a file with the original, the weights that this
+        model has, and its options; tf_blockdnn.load optimises it again.
+
         Raises:
-            ValueError: the name of a Keras file: that format holds layers, not functions.
+            ValueError: the name of a .h5 file, which holds layers.
+            NotImplementedError: a .keras file, where the original is gone or there are calibration
+                data.
             FileExistsError: it is there, and must not be overwritten.
         """
+        if os.fspath(filepath).endswith(".keras"):
+            return super().save(filepath, overwrite=overwrite, **kwargs)
         if not overwrite and os.path.exists(filepath):
             raise FileExistsError(f"{os.fspath(filepath)} exists: give overwrite=True")
         self.__dict__["_blockdnn"].save(filepath)
@@ -233,6 +338,11 @@ class OptimizedKerasModel:
         save_functions(
             dict.fromkeys(("serve", "serving_default"), saved), filepath, {"serve": saved}
         )
+
+
+def register(library) -> None:
+    """Has a Keras know results in its files."""
+    library.saving.get_custom_objects()[OptimizedKerasModel.__name__] = OptimizedKerasModel
 
 
 def wrap(original, function: KerasFunction, name: str):
@@ -256,6 +366,7 @@ def wrap(original, function: KerasFunction, name: str):
     if has_own_call(original) or functional is None:
         members["call"] = _call_like(original)
     kind = type(OptimizedKerasModel.__name__, (OptimizedKerasModel, base), members)
+    register(library)
     fast = kind.__new__(kind)
     before = vars(original).get("_blockdnn")  # of one that is optimised again
     kept = (before and before.original) or original
@@ -263,7 +374,8 @@ def wrap(original, function: KerasFunction, name: str):
     fast.__dict__["_blockdnn"] = function
     if functional is not None:
         inputs = tf.nest.map_structure(_another_input, plain(found[0]))
-        layer = _layer_class(library)(function, found, f"{original.name}_rewritten")
+        shapes = tf.nest.map_structure(_spec, [plain(s) for s in found])
+        layer = _layer_class(library)(function, shapes, f"{original.name}_rewritten")
         functional.__init__(fast, inputs=inputs, outputs=layer(inputs), name=name)
     else:
         autocast = getattr(original, "autocast", getattr(original, "_autocast", True))
@@ -283,6 +395,29 @@ def wrap(original, function: KerasFunction, name: str):
         library.Model.compile(fast, **given)
         fast.jit_compile = False
     return fast
+
+
+def _unpickle(library: str, data: bytes):
+    register(importlib.import_module(library))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.keras")
+        with open(path, "wb") as file:
+            file.write(data)
+        return sys.modules[library].models.load_model(path, safe_mode=False)
+
+
+def _is_asked_by(modules: str) -> bool:
+    """Whether the call comes from a module of Keras's of such a name.
+
+    A .h5 file and a SavedModel have no place for our weights; a clone needs none.
+    """
+    frame = sys._getframe()
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith(("keras.", "tf_keras.")) and re.search(modules, name):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _generate_by(of_function):
@@ -305,11 +440,11 @@ def _layer_class(library):
     """The layer that runs a function inside a functional model."""
 
     class Rewritten(library.layers.Layer):
-        def __init__(self, optimized, symbolic, name):
+        def __init__(self, optimized, shapes, name):
             super().__init__(name=name, trainable=False, autocast=False)
             self.__dict__["_optimized"] = optimized
-            self.__dict__["_shapes"] = tf.nest.map_structure(_spec, [plain(s) for s in symbolic])
-            self.supports_masking = True
+            self.__dict__["_shapes"] = optimized.shapes = shapes
+            self.supports_masking, self.supports_jit = True, False
             self._compute_output_and_mask_jointly = True  # Keras 2: results have their masks.
             self.built = True
 
@@ -335,7 +470,15 @@ def _layer_class(library):
             shapes = super().compute_output_shape(input_shape)
             return _of_batch(tf.TensorSpec(tf.nest.flatten(input_shape)[0]), shapes)
 
-        get_config = _refuse(NotImplementedError, _NO_CONFIG)
+        def get_config(self) -> dict:
+            if not _is_asked_by("cloning"):
+                raise NotImplementedError(_NO_LAYER)
+            return {"name": self.name, "key": self._optimized.key}
+
+        @classmethod
+        def from_config(cls, config):
+            optimized = _FUNCTIONS[config["key"]]
+            return cls(optimized, optimized.shapes, config["name"])
 
         def _trackable_children(self, save_type="checkpoint", **kwargs):
             children = super()._trackable_children(save_type, **kwargs)

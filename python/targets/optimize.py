@@ -12,9 +12,9 @@ from ..errors import UserError
 from ..options import Options, PrecisionName, choose
 from ..tensorflow_private import def_function
 from .eager import why_unavailable
-from .files import Path
+from .files import Path, read_keras
 from .keras import Keras
-from .result import OptimizedModel
+from .keras_result import OptimizedKerasModel
 from .saved_model import SavedModel
 from .target import Settings, Target
 from .tensorflow import Concrete, Function, Module
@@ -126,21 +126,23 @@ def optimize(
     return kind(target, settings).result()
 
 
-def load(folder: str | os.PathLike) -> OptimizedModel:
+def load(path: str | os.PathLike, *, custom_objects: Mapping[str, object] | None = None):
     """Loads a SavedModel with calls that are as fast as those of `optimize`'s result.
 
     One that `optimize_saved_model`, `fast.save` or the command line wrote is called as it is;
     any other is optimised first.
 
     Args:
-        folder: the folder of the SavedModel.
+        path: the folder of the SavedModel; or a .keras file with an optimised model, which may
+            be a layer of another: that is optimised again.
+        custom_objects: name -> class or function, for a .keras file that needs them.
 
     Returns:
         The model, to be called by its default signature, with `.signatures`, `.report` and
-        `.save(folder)`.
+        `.save(folder)`; of a .keras file the keras.Model.
 
     Raises:
-        SavedModelError: no SavedModel, or one that cannot be loaded.
+        SavedModelError: neither, or a file that cannot be loaded.
 
     Example:
         >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
@@ -149,7 +151,13 @@ def load(folder: str | os.PathLike) -> OptimizedModel:
         >>> fast(tf.ones((1, 8, 8, 3)))["output_0"].shape
         TensorShape([1, 6, 6, 8])
     """
-    return optimize(folders.check_source(folder))
+    path = folders.check_model(path)
+    if not folders.is_keras_file(path):
+        return optimize(path, custom_objects=custom_objects)
+    model = read_keras(path, custom_objects)
+    if not any(isinstance(one, OptimizedKerasModel) for one in (model, *model.layers)):
+        folders.check_source(path)
+    return model
 
 
 def _check_live(target) -> None:

@@ -20,15 +20,18 @@ _NONE_YET = "converted at the first call of each signature; none has come yet"
 _DEFAULT = "serving_default"
 _NO_PICKLE = (
     "an optimised function cannot be pickled, since it belongs to this process: write a SavedModel "
-    "by its save(folder), which tf_blockdnn.load reads"
+    "by its save(folder), and pickle what tf_blockdnn.load makes of it"
 )
 
 
 class Shared:
     """What is a function to Python's `copy`: one that is copied is itself.
 
-    Nothing of it changes: its weights are a snapshot, or those of its original.
+    Nothing of it changes: its weights are a snapshot, or those of its original. One of a path is
+    pickled as that, and optimised again.
     """
+
+    again: tuple | None = None  # What makes it again: a function and its arguments.
 
     def __copy__(self):
         return self
@@ -37,7 +40,9 @@ class Shared:
         return self
 
     def __reduce__(self):
-        raise TypeError(_NO_PICKLE)
+        if self.again is None:
+            raise TypeError(_NO_PICKLE)
+        return self.again
 
 
 @unconverted

@@ -18,6 +18,10 @@ from .call import Call
 from .live import LiveCall
 
 
+def _say_nothing(words: str) -> None:
+    """Where nobody wants to hear of steps; a function that pickle takes."""
+
+
 class Settings(NamedTuple):
     """What a caller says of a target, as `optimize` and `optimize_saved_model` take it.
 
@@ -33,7 +37,7 @@ class Settings(NamedTuple):
     example: object = None
     takes_example: bool = False
     signatures: Collection[str] | None = None
-    on_step: Callable[[str], None] = lambda words: None
+    on_step: Callable[[str], None] = _say_nothing
     on_batch: Callable[[int, int | None], None] | None = None
 
 

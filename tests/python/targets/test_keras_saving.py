@@ -1,6 +1,7 @@
 """An optimised Keras model, and models around it, written, copied and loaded, or refused."""
 
 import copy
+import gc
 import pickle
 
 import numpy as np
@@ -15,13 +16,6 @@ def enclosing(library, functional):
     """A functional model that has the optimised one as a layer."""
     x = library.Input([16, 16, 3])
     return library.Model(x, library.layers.Dense(2)(bd.optimize(functional)(x)))
-
-
-def test_files_of_keras_are_refused(functional, tmp_path):
-    fast = bd.optimize(functional)
-    with pytest.raises(ValueError, match="fast.keras: .* is written as a SavedModel; give the"):
-        fast.save(tmp_path / "fast.keras")
-    assert not list(tmp_path.iterdir())
 
 
 def test_saved(functional, pictures, same, tmp_path):
@@ -92,22 +86,105 @@ def test_a_subclassed_enclosing_model_is_exported(library, functional, pictures,
     same(got, wanted)
 
 
+def as_file(model, library, folder):
+    model.save(folder / "model.keras")
+    return bd.load(folder / "model.keras")
+
+
+def loaded_weights(model, library, folder):
+    """Of a model around a result, whose own weights are not those of the result."""
+    model.save_weights(folder / "of.weights.h5")
+    again = library.models.model_from_json(model.to_json())
+    again.load_weights(folder / "of.weights.h5")
+    return again
+
+
 COPIES = {
-    "get_config": lambda model, library: model.get_config(),
-    "deepcopy": lambda model, library: copy.deepcopy(model),
-    "copy": lambda model, library: copy.copy(model),
-    "pickle": lambda model, library: pickle.dumps(model),
-    "clone_model": lambda model, library: library.models.clone_model(model),
-    "to_json": lambda model, library: model.to_json(),
+    "a file": as_file,
+    "pickle": lambda model, library, folder: pickle.loads(pickle.dumps(model)),
+    "clone_model": lambda model, library, folder: library.models.clone_model(model),
+    "deepcopy": lambda model, library, folder: copy.deepcopy(model),
+    "weights": loaded_weights,
 }
 
 
 @pytest.mark.parametrize("way", COPIES)
-def test_what_would_need_layers_is_refused(library, functional, enclosing, way):
-    is_own = way not in ("copy", "deepcopy")  # which shares what a result consists of
-    for model in [bd.optimize(functional)] * is_own + [enclosing] * (way != "copy"):
-        with pytest.raises(NotImplementedError, match="^an optimised model is a function.*export"):
-            COPIES[way](model, library)
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_the_original_and_the_options_come_back(
+    library, functional, pictures, same, tmp_path, way, is_inner
+):
+    """With the weights that the result has, whatever the original has by then."""
+    if way == "weights" and not is_inner:
+        pytest.skip("a result by itself has no weights to save")
+    model = bd.optimize(functional, options=bd.Options(algorithm="direct"))
+    if is_inner:
+        x = library.Input([16, 16, 3])
+        model = library.Model(x, library.layers.Dense(2)(model(x)))
+    wanted = model(pictures)
+    functional.set_weights([2.0 * weight for weight in functional.get_weights()])
+    before = functional.get_weights()
+    again = COPIES[way](model, library, tmp_path)
+    if is_inner and way == "clone_model":  # A clone has new weights: those of the Dense layer.
+        again.set_weights(model.get_weights())
+    same(again(pictures), wanted)
+    same(again.predict(pictures, verbose=0), wanted)
+    same(functional.get_weights(), before)
+    if way != "clone_model":
+        fast = next(one for one in (again, *again.layers) if hasattr(one, "optimized"))
+        assert {one.algorithm for one in fast.report.converted} >= {"direct"}
+        again.save(tmp_path / "twice.keras")
+        same(bd.load(tmp_path / "twice.keras")(pictures), wanted)
+
+
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_without_weights_nothing_is_computed(library, functional, pictures, is_inner):
+    """In a process that has the configuration alone."""
+    fast = bd.optimize(functional)
+    model = fast
+    if is_inner:
+        x = library.Input([16, 16, 3])
+        model = library.Model(x, fast(x))
+    text = model.to_json().replace(fast.optimized.key, "of another process")
+    with pytest.raises(ValueError, match="this optimised model was made of a configuration"):
+        library.models.model_from_json(text)(pictures)
+
+
+def test_what_a_configuration_cannot_hold(library, functional, pictures):
+    fast = bd.optimize(functional, precision="int8", calibration=pictures)
+    with pytest.raises(NotImplementedError, match="^calibration data are no part of a config"):
+        fast.get_config()
+    fast = bd.optimize(functional)
+    with pytest.raises(ValueError, match="^an optimised model has no weights to load, set or"):
+        fast.load_own_variables({"0": np.zeros(3)})
+    del functional
+    with pytest.raises(NotImplementedError, match="its options, and the original is gone: keep"):
+        gone(library).get_config()
+
+
+def gone(library):
+    fast = bd.optimize(library.Sequential([library.Input([4]), library.layers.Dense(2)]))
+    gc.collect()
+    return fast
+
+
+def test_a_result_of_a_class_of_the_users(library, pictures, same):
+    @library.saving.register_keras_serializable("somebody")
+    class Small(library.Model):
+        def __init__(self, filters=8, **kwargs):
+            super().__init__(**kwargs)
+            self.filters, self.conv = filters, library.layers.Conv2D(filters, 3)
+
+        def call(self, x):
+            return self.conv(x)
+
+        def get_config(self):
+            return {"filters": self.filters}
+
+    model = Small()
+    wanted = model(pictures)
+    again = pickle.loads(pickle.dumps(bd.optimize(model)))
+    assert isinstance(again, Small) and again.report.count("BlockdnnConv") == 1
+    same(again(pictures), wanted)
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
@@ -123,16 +200,13 @@ def test_a_copy_is_a_model_of_the_same_functions(library, functional, pictures, 
     assert fast.loss == "mse" and np.max(again.evaluate(pictures, wanted, verbose=0)) < 1e-4
 
 
-@pytest.mark.parametrize("name", ["outer.keras", "outer.h5"])
-def test_an_enclosing_model_in_a_file_of_keras(enclosing, functional, tmp_path, name):
+def test_files_of_layers_are_refused(enclosing, functional, tmp_path):
     """Of one around it Keras has opened the file by then, as for any layer without config."""
-    with pytest.raises(NotImplementedError, match="^an optimised model is a function[^\n]*export"):
-        enclosing.save(tmp_path / name)
-    for path in tmp_path.iterdir():
-        path.unlink()
+    with pytest.raises(NotImplementedError, match="^an optimised model has no layers, of whose"):
+        enclosing.save(tmp_path / "outer.h5")
     with pytest.raises(ValueError, match="^[^\n]*an optimised model is written as a SavedModel"):
-        bd.optimize(functional).save(tmp_path / name)
-    assert not list(tmp_path.iterdir())
+        bd.optimize(functional).save(tmp_path / "fast.h5")
+    assert not (tmp_path / "fast.h5").exists()
 
 
 def test_weights_are_those_of_the_original(functional, tmp_path):
