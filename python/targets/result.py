@@ -119,6 +119,11 @@ class OptimizedFunction(Shared):
         return self.only().concrete
 
     @property
+    def served(self):
+        """The ConcreteFunction that a SavedModel has as its signature."""
+        return self.concrete
+
+    @property
     def trackables(self) -> list:
         held = {id(t): t for call in self.calls for t in call.trackables}
         return list(held.values())

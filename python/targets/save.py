@@ -34,7 +34,7 @@ def save_functions(
             f"{folder}: an optimised model is written as a SavedModel; give the name of a folder"
         )
     root = AutoTrackable()
-    signatures = {name: function.concrete for name, function in functions.items()}
+    signatures = {name: function.served for name, function in functions.items()}
     for name, function in (endpoints or {}).items():
         setattr(root, name, _endpoint(function))
     calls = [function.only() for function in functions.values()]

@@ -48,6 +48,25 @@ def test_predict_and_evaluate(library, functional, pictures, same):
     same(fast.evaluate(pictures, labels, verbose=0), wanted)
 
 
+@pytest.mark.parametrize("is_compiled", [True, False], ids=["before", "after"])
+def test_losses_and_metrics_go_by_names_of_results(library, pictures, is_compiled):
+    x = library.Input([16, 16, 3])
+    ends = [library.layers.Conv2D(2, 3, name=name)(x) for name in ("head", "tail")]
+    model = library.Model(x, ends)
+    losses = {"loss": {"head": "mse", "tail": "mae"}, "metrics": {"tail": ["mse"]}}
+    if is_compiled:
+        model.compile(**losses)
+    fast = bd.optimize(model)
+    if not is_compiled:
+        model.compile(**losses)
+        fast.compile(**losses)
+    labels = {name: np.ones([8, 14, 14, 2], np.float32) for name in ("head", "tail")}
+    wanted = model.evaluate(pictures, labels, verbose=0, return_dict=True)
+    got = fast.evaluate(pictures, labels, verbose=0, return_dict=True)
+    assert got.keys() == wanted.keys()
+    np.testing.assert_allclose([*got.values()], [*wanted.values()], rtol=1e-4)
+
+
 def test_progress_is_keras_own(functional, pictures, capsys):
     bd.optimize(functional).predict(pictures, batch_size=4)
     assert "2/2" in capsys.readouterr().out

@@ -4,6 +4,7 @@ import copy
 import gc
 import pickle
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -21,7 +22,8 @@ def enclosing(library, functional):
 def test_saved(functional, pictures, same, tmp_path):
     fast = bd.optimize(functional)
     fast.save(tmp_path / "fast")
-    same(bd.load(tmp_path / "fast")(pictures)["output_0"], functional(pictures))
+    (got,) = bd.load(tmp_path / "fast")(pictures).values()
+    same(got, functional(pictures))
     with pytest.raises(FileExistsError, match="fast exists: give overwrite=True"):
         fast.save(tmp_path / "fast", overwrite=False)
 
@@ -33,6 +35,57 @@ def test_exported(functional, pictures, same, tmp_path):
     same(loaded.serve(tf.constant(pictures)), functional(pictures))
     assert sorted(loaded.signatures) == ["serve", "serving_default"]
     same(bd.load(tmp_path / "fast")(pictures)["output_0"], functional(pictures))
+
+
+def _two_results(library):
+    x = library.Input([16, 16, 3], name="picture")
+    y = library.layers.Conv2D(8, 3, activation="relu")(x)
+    ends = [library.layers.Conv2D(2, 3, name=name)(y) for name in ("head", "tail")]
+    return library.Model(x, ends)
+
+
+def _results_by_key(library):
+    x = library.Input([16, 16, 3], name="picture")
+    heads = {"z": "head", "y": "tail"}  # of which "y" comes first for TensorFlow
+    ends = {key: library.layers.Conv2D(2, 3, name=name)(x) for key, name in heads.items()}
+    return library.Model(x, ends)
+
+
+def _subclassed(library):
+    class Subclassed(library.Model):
+        def __init__(self):
+            super().__init__()
+            self.conv = library.layers.Conv2D(4, 3, name="head")
+
+        def call(self, x):
+            y = self.conv(x)
+            return {"q": y, "p": (y + 1.0, y * 2.0)}
+
+    model = Subclassed()
+    model(tf.zeros([1, 16, 16, 3]))
+    return model
+
+
+@pytest.mark.parametrize("make", [_two_results, _results_by_key, _subclassed])
+@pytest.mark.parametrize("way", ["save", "tf.saved_model.save"])
+@pytest.mark.parametrize("load", [tf.saved_model.load, bd.load])
+def test_results_of_a_signature_have_the_same_names(
+    library, make, way, load, pictures, same, tmp_path
+):
+    """Keras 2 names them after their layers."""
+    if make is _subclassed and library is keras:
+        pytest.skip("Keras 3 writes no signature for it")
+    model, plain, folder = make(library), str(tmp_path / "plain"), str(tmp_path / "fast")
+    fast = bd.optimize(model)
+    if way == "save" and library is keras:
+        model.export(plain, verbose=False)
+    else:
+        tf.saved_model.save(model, plain)
+    fast.save(folder) if way == "save" else tf.saved_model.save(fast, folder)
+    wanted = tf.saved_model.load(plain).signatures["serving_default"]
+    (name,) = wanted.structured_input_signature[1]
+    x = {name: tf.constant(pictures)}
+    same(dict(load(folder).signatures["serving_default"](**x)), dict(wanted(**x)))
 
 
 def test_other_exports_are_refused(functional, tmp_path):

@@ -73,14 +73,18 @@ def fill(variables, seed=0):
 # Keras
 
 
-def _export(model, folder):
-    model.export(folder, **({"verbose": False} if isinstance(model, keras.Model) else {}))
+def _save(model, folder):
+    """As users of that Keras do; Keras 2 names results after their layers."""
+    if isinstance(model, keras.Model):
+        model.export(folder, verbose=False)
+    else:
+        model.save(folder, save_format="tf")
 
 
 def _keras_original(model):
     floats = [v for v in model.weights if "float" in str(v.dtype)]
     fill(floats)
-    return Original(model, floats, save=_export)
+    return Original(model, floats, save=_save)
 
 
 def _body(layers, x):
