@@ -11,6 +11,8 @@ from ..bundle import Bundle
 from ..record import Layout, Record
 from ..steps import Step, binary, compose_affine
 
+_FLOAT32 = np.finfo(np.float32)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Convolution(Record):
@@ -71,10 +73,27 @@ class Convolution(Record):
     def _layouts(self) -> str:
         return f"{self.src_layout}->{self.dst_layout}"
 
-    def then_affine(self, scale: np.ndarray | None, shift: np.ndarray | None) -> "Convolution":
-        """This convolution followed by scale * x + shift, folded (float64)."""
+    def then_affine(
+        self, scale: np.ndarray | None, shift: np.ndarray | None
+    ) -> "Convolution | None":
+        """This convolution followed by scale * x + shift, folded (float64).
+
+        None where float32 does not hold what that makes of weights and shift, while it may hold
+        each result: a channel of weights would become infinite, or zero.
+        """
         scale, shift = compose_affine((self.scale, self.shift), (scale, shift))
-        return replace(self, scale=scale, shift=shift)
+        folded = replace(self, scale=scale, shift=shift)
+        return folded if folded._is_in_range() else None
+
+    def _is_in_range(self) -> bool:
+        shift_fits = self.shift is None or (np.abs(self.shift) <= _FLOAT32.max).all()
+        if not shift_fits or (self.scale is None and self.weights.dtype == np.float32):
+            return shift_fits
+        axes = tuple(axis for axis in range(self.weights.ndim) if axis != self.output_axis)
+        largest = np.maximum(self.weights.max(axes), -self.weights.min(axes)).astype(np.float64)
+        scaled = largest if self.scale is None else largest * np.abs(self.scale)
+        vanish = (scaled < _FLOAT32.tiny) & (largest >= _FLOAT32.tiny) & (scaled > 0)
+        return bool((scaled <= _FLOAT32.max).all()) and not vanish.any()
 
     def write_weights(self, out: np.ndarray) -> None:
         """Writes the weights, scale multiplied in and rounded once, to a float32 vector."""

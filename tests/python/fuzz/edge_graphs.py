@@ -43,6 +43,8 @@ class Maker:
         self.draw, self.kind, self.plain, self.size = Draw(*seed), kind, plain, size
         self.mode = "plain" if plain else self.draw.of("number", "number", "op", "any")
         self._left = self.draw.integers(1, 6)  # ops until the one that is another
+        # Constants of more axes than the tensor give them to the result.
+        self.has_more_axes = self.mode == "any" and self.draw.of(0, 0, 1)
 
     def __getattr__(self, op):
         if not op[0].isupper():
@@ -71,6 +73,7 @@ class Maker:
         elif self.mode == "any":
             value = self.draw.of(value, value, value, np.float32(self.draw.of(*EDGES)))
             rank = self.draw.of(0, 0, 0, 0, 0, 1, 2, 4, 5)
+            rank = len(self.size) + 1 if self.has_more_axes else rank
         return self.constant(np.full([1] * rank, value))
 
     def weights(self, low=-2.0, high=2.0):
@@ -82,7 +85,7 @@ class Maker:
             shapes = [shape, shape, [1], [], [*ones, channels], [1, *ones, channels]]
             shapes += [[*ones, 1], [*outer, 1], [*ones[1:], channels]]
             shapes += [[size, *ones[at + 1 :], 1] for at, size in enumerate(outer)]
-            shape = self.draw.of(*shapes)
+            shape = [1, *ones, channels] if self.has_more_axes else self.draw.of(*shapes)
         values = self.draw.uniform(low, high, shape).astype(np.float32)
         if self.mode == "any" and self.draw.of(0, 1):
             values.flat[0] = self.draw.of(*EDGES)
@@ -352,9 +355,12 @@ FORMULAS |= DRAWN
 
 
 def _same(m, x):
-    """A picture, convolved: its own pixels."""
+    """A picture, convolved: its own pixels, maybe scaled, by weights that scale them back."""
+    power = m.draw.of(0, 0, 70, -70) if m.mode == "any" else 0
     eye = np.zeros((3, 3, x.shape[3], x.shape[3]))
-    eye[1, 1] = np.eye(x.shape[3])
+    eye[1, 1] = np.eye(x.shape[3]) * 2.0**power
+    if power:
+        x = x * m.constant(2.0**-power)
     return tf.nn.conv2d(x, m.constant(eye), 1, "SAME")
 
 

@@ -7,7 +7,8 @@ convolution go into its weights and bias,
     gamma * (conv(x, w) + b - mean) / sqrt(var + eps) + beta
         = conv(x, w * s) + (b - mean) * s + beta,     s = gamma / sqrt(var + eps)
 
-all per output channel, in float64, rounded to float32 once; all else is appended to its chain.
+all per output channel, in float64, rounded to float32 once, where float32 holds it; all else is
+appended to its chain.
 """
 
 from dataclasses import replace
@@ -34,6 +35,8 @@ def fold_batch_norm(body: Body, context: Context) -> None:
             continue
         while (idiom := followers.sole(node.ref)) and idiom.is_affine:
             payload = node.payload.then_affine(idiom.scale, idiom.shift)
+            if payload is None:  # It becomes steps.
+                break
             node = followers.absorb(node, idiom, payload)
 
 

@@ -39,6 +39,8 @@ def _prepare(body: Body, followers: Followers, node: Node) -> None:
     if shift is None or conv.padding == "VALID":
         inputs = node.by_role | {"src": read}
         payload = _of_mapped(conv, scale, shift)
+        if payload is None:
+            return
         body.view.replace(Node(node.name, node.op, inputs, node.controls, payload=payload))
         body.view.remove_dead([src.node])
         return
@@ -47,8 +49,11 @@ def _prepare(body: Body, followers: Followers, node: Node) -> None:
     followers.consume(last, Node(last.root, payload.op, {"src": read}, payload=payload))
 
 
-def _of_mapped(conv: Conv, scale: np.ndarray | None, shift: np.ndarray | None) -> Conv:
-    """The convolution of scale * x + shift, in float64 until its weights are written."""
+def _of_mapped(conv: Conv, scale: np.ndarray | None, shift: np.ndarray | None) -> Conv | None:
+    """The convolution of scale * x + shift, in float64 until its weights are written.
+
+    None where float32 does not hold them.
+    """
     weights = np.asarray(conv.weights, np.float64)
     if shift is not None:
         taps = np.broadcast_to(np.reshape(shift, [-1, 1]), [conv.in_channels, 1])
@@ -57,7 +62,7 @@ def _of_mapped(conv: Conv, scale: np.ndarray | None, shift: np.ndarray | None) -
         conv = replace(conv, scale=affine[0], shift=affine[1])
     if scale is not None:
         weights = weights * np.reshape(scale, [-1, 1])
-    return replace(conv, weights=weights)
+    return replace(conv, weights=weights).then_affine(None, None)
 
 
 def _affine_before(body: Body, followers: Followers, ref: Ref) -> Idiom | None:

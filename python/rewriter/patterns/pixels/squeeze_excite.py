@@ -118,7 +118,8 @@ def _with_steps(conv: Conv, steps: tuple[Step, ...]) -> Conv | None:
     for step in steps:
         affine = None if conv.steps else _affine(step, conv.channels)
         if affine:
-            conv = conv.then_affine(*affine)
+            if (conv := conv.then_affine(*affine)) is None:
+                return None
         elif step.kind == "eltwise":
             conv = replace(conv, steps=(*conv.steps, step))
         else:

@@ -150,3 +150,22 @@ def test_before_a_convolution_it_becomes_a_channel_wise_chain(rewrite, norm, con
     chain = "binary(mul,channel);binary(add,channel);eltwise(relu)"
     assert result.post_ops("BlockdnnEltwise") == [chain]
     assert sorted(result.post_ops()) == ["", "sum()"]
+
+
+@pytest.mark.parametrize("to", [1e20, 1e-20], ids=["beyond", "below"])
+@pytest.mark.parametrize("is_depthwise", [False, True])
+def test_weights_that_float32_does_not_hold_are_not_made(rewrite, to, is_depthwise):
+    """Each result is an ordinary number, which is scaled behind the convolution."""
+    shape = (3, 3, 16, 1) if is_depthwise else (3, 3, 16, 16)
+    kernel = tf.constant(np.random.default_rng(3).uniform(0.2, 1.0, shape) * to, tf.float32)
+
+    def function(x):
+        x = (tf.abs(x) + 1.0) / to
+        if is_depthwise:
+            y = tf.nn.depthwise_conv2d(x, kernel, [1, 1, 1, 1], "SAME")
+        else:
+            y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        return tf.math.log(y * np.linspace(to * 0.5, to, 16).astype(np.float32)) / 46.0
+
+    result = rewrite(function, [None, 9, 9, 16])
+    assert "binary(mul,channel)" in result.post_ops()[0]
