@@ -2,7 +2,7 @@
 
     x = Any("x")
     swish = x * Op("Sigmoid", x)
-    found = match(swish, node, body)      # found.refs["x"], found.nodes
+    swished = match(swish, node, body)      # swished.refs["x"], swished.nodes
 
 Commutative ops are tried in both orders, spellings of one thing are alternatives (`OneOf`), and an
 operand whose default is neutral may be absent. A formula is its constants to the bit, and its ops
@@ -334,7 +334,7 @@ class Scope:
         return ref
 
     def ways(self, pattern, ref: Ref, match: Match | None = None) -> Iterator[Match]:
-        """All ways in which `ref` is `pattern`, beside what is `found`."""
+        """All ways in which `ref` is `pattern`, beside what `match` has."""
         ref, match, missed = self.seen(ref), match or Match(), True
         bound = match.tensors.get(pattern)
         if bound is None:

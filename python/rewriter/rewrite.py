@@ -495,7 +495,7 @@ def _frozen(concrete, module: Module, variables: Mapping, bundles: Bundles) -> l
         "optimize could not see them, so that they have their values of the first call with this "
         "signature": [variable for variable in frozen if bundles.missed(variable)],
     }
-    return [f"{_names(found)}: {text}" for text, found in texts.items() if found]
+    return [f"{_names(named)}: {text}" for text, named in texts.items() if named]
 
 
 def _names(variables: Sequence) -> str:

@@ -61,15 +61,15 @@ class Bundles:
 
     def changed(self, concrete) -> list[tf.Variable]:
         """The variables of a function that have other values than at the moment."""
-        found = []
+        others = []
         for variable in concrete.variables if self.moment else ():
             handle = variable.handle
             if (held := self.moment.get(id(handle))) is not None:
                 with tf.init_scope():
                     now = read_variable(handle, held[1].dtype)
                 if not np.array_equal(*(_bits(np.asarray(value)) for value in (now, held[1]))):
-                    found.append(variable)
-        return found
+                    others.append(variable)
+        return others
 
     def missed(self, variable: tf.Variable) -> bool:
         """Whether there is a moment, of which the variable has no value."""
@@ -91,9 +91,9 @@ class Bundles:
             else:
                 values = library().blockdnn_snapshot(values)
             # tf.Variable asks a tf.function that is traced meanwhile, which allows it only once.
-            made = resource_variable_ops.ResourceVariable(values, trainable=False, name=BUNDLE)
-        self._variables = [*map(weakref.ref, variables), weakref.ref(made)]
-        return made
+            new = resource_variable_ops.ResourceVariable(values, trainable=False, name=BUNDLE)
+        self._variables = [*map(weakref.ref, variables), weakref.ref(new)]
+        return new
 
 
 def is_folded(item) -> bool:

@@ -10,8 +10,7 @@ from .canonical.sink_views import sink_views
 from .canonical.update_caches import update_caches
 from .canonical.widen import widen
 from .fusion.fold_shuffles import fold_shuffles
-from .fusion.fuse_depthwise import fuse_depthwise
-from .fusion.fuse_pool import fuse_pool
+from .fusion.fuse_pairs import fuse_depthwise, fuse_pool
 from .fusion.fuse_post_ops import find_followers, fold_batch_norm, fuse_post_ops, report_unfused
 from .fusion.prepare_sources import prepare_sources
 from .layout.assign_layout import assign_layout

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from graph_nodes import all_nodes
 
+from tf_blockdnn import Options
 from tf_blockdnn.python import native
 from tf_blockdnn.python.rewriter import optimize_concrete
 from tf_blockdnn.python.rewriter.verify import difference
@@ -97,6 +98,30 @@ def rewrite():
         precise = tolerance is not None and result.report.precision is None
         if precise and given and not any(isinstance(spec, tf.TensorSpec) for spec in specs):
             result.assert_same(*(_draw(spec.shape) for spec in given), tolerance=tolerance)
+        return result
+
+    return run
+
+
+@pytest.fixture
+def attention(rewrite):
+    """attention(function, *arrays, shapes=None, ops=1) -> Result with that many ops of attention.
+
+    It has the `attr` of the first one, its `layouts`, and `reasons` of what is declined. Numbers
+    are equal; a size of None is open.
+    """
+
+    def run(function, *arrays, shapes=None, ops=1):
+        shapes = shapes or [array.shape for array in arrays]
+        specs = [tf.TensorSpec(s, a.dtype) for s, a in zip(shapes, arrays, strict=True)]
+        result = rewrite(function, *specs, options=Options(strict=True))
+        result.reasons = " / ".join(reason for _, reason in result.report.declined)
+        assert result.ops["BlockdnnAttention"] == ops, result.reasons
+        assert not ops or not {"Softmax", "SelectV2", "Tile"} & {*result.ops}
+        result.assert_same(*arrays)
+        for node in [node for node in result.nodes if node.op == "BlockdnnAttention"][:1]:
+            layouts = (node.attr[f"{name}_layout"].s.decode() for name in ("q", "k", "v", "dst"))
+            result.attr, result.layouts = node.attr, " ".join(layouts)
         return result
 
     return run

@@ -248,10 +248,10 @@ def _place(source: Source, roles: Roles, body: Body) -> Placed | None:
         letter_of[source.part[0]], roles = _PART, roles | {_PART: [source.part[0]]}
     letters = []
     for axis in map(leaves, source.axes):
-        own = {letter_of.get(leaf) for leaf in axis}
-        if len(own) > 1 or None in own:
+        counted = {letter_of.get(leaf) for leaf in axis}
+        if len(counted) > 1 or None in counted:
             return None
-        letters.append(own.pop() if own else "")
+        letters.append(counted.pop() if counted else "")
     order = [letter for letter, _ in itertools.groupby(filter(None, letters))]
     wanted = [leaf for letter in order for leaf in roles[letter]]
     if wanted != [leaf for axis in source.axes for leaf in leaves(axis)]:
@@ -261,13 +261,13 @@ def _place(source: Source, roles: Roles, body: Body) -> Placed | None:
         if order != [letter for letter in layout if roles[letter]]:
             continue
         if len(letters) == len(layout) and all(
-            own == letter or not own and not roles[letter]
-            for own, letter in zip(letters, layout, strict=True)
+            here == letter or not here and not roles[letter]
+            for here, letter in zip(letters, layout, strict=True)
         ):
             return Placed(source, layout, None, row)
         sizes = body.shapes.shape(source.ref)
         pairs = list(zip(letters, sizes, strict=True))
-        shape = [size_of(size for own, size in pairs if own == letter) for letter in layout]
+        shape = [size_of(size for here, size in pairs if here == letter) for letter in layout]
         if open_sizes(shape).count(-1) < 2:
             best = best or Placed(source, layout, shape, row)
     return best

@@ -114,10 +114,10 @@ def _bound(kind: str, name: str, match: Match) -> Step:
 
 
 def _rule(formula: Callable, step: Callable[[Match], Step], **kinds) -> Rule:
-    def made(match: Match) -> Idiom:
+    def plan(match: Match) -> Idiom:
         return Idiom(match.root.name, match["x"], (step(match),), match.nodes)
 
-    return Rule(formula, made, **kinds)
+    return Rule(formula, plan, **kinds)
 
 
 _ANY = Number(-math.inf, math.inf)

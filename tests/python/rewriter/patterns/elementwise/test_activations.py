@@ -31,6 +31,9 @@ _FUSED = {
 }
 
 
+_ROWS = "atan ceil cos expm1 log1p rsqrt sign sin".split()  # functions that are one row each
+
+
 def _after_convolution(weights, activation):
     kernel = weights(3, 3, 16, 16)
     return lambda x: activation(tf.nn.conv2d(x, kernel, 1, "SAME"))
@@ -45,63 +48,33 @@ def test_keras_activation(rewrite, weights, image, name):
     result.assert_same(3.0 * image(1, 6, 7, 16), tolerance=1e-5)
 
 
-_OTHER_SPELLINGS = {
-    "swish with a slope": (lambda x: tf.nn.silu(x, beta=1.7), "eltwise(swish,alpha=1.70000005)"),
-    "gelu tanh": (lambda x: tf.nn.gelu(x, approximate=True), "eltwise(gelu_tanh)"),
-    "gelu erf": (lambda x: 0.5 * x * (1.0 + tf.math.erf(x / 2.0**0.5)), "eltwise(gelu_erf)"),
-    "hard swish, multiplied last": (
-        lambda x: x * tf.nn.relu6(x + 3.0) * (1.0 / 6.0),
-        "eltwise(hard_swish)",
-    ),
-    "leaky relu as a maximum": (
-        lambda x: tf.maximum(x, 0.1 * x),
-        "eltwise(leaky_relu,alpha=0.100000001)",
-    ),
-    "clip": (lambda x: tf.clip_by_value(x, 0.0, 4.0), "eltwise(clip,alpha=0,beta=4)"),
-    "maximum with zero": (lambda x: tf.maximum(x, 0.0), "eltwise(relu)"),
-    "square then root": (
-        lambda x: tf.sqrt(tf.square(x) + 1.0),
-        "eltwise(square);eltwise(linear,alpha=1,beta=1);eltwise(sqrt)",
-    ),
-    "one minus": (lambda x: 1.0 - x, "eltwise(linear,alpha=-1,beta=1)"),
-}
-
-
-@pytest.mark.parametrize("name", _OTHER_SPELLINGS)
-def test_other_spellings(rewrite, weights, image, name):
-    activation, text = _OTHER_SPELLINGS[name]
-    result = rewrite(_after_convolution(weights, activation), [1, 6, 6, 16])
-    assert result.blockdnn["Conv"] == 1
-    if name == "one minus":  # affine: folded into the weights
-        assert result.post_ops() == ["binary(add,channel)"]
-    else:
-        assert result.post_ops() == [text]
-    result.assert_same(3.0 * image(1, 6, 6, 16), tolerance=1e-5)
-
-
-_PRELU = {
-    "Keras": lambda x, slope: tf.nn.relu(x) + -slope * tf.nn.relu(-x),
-    "a difference": lambda x, slope: tf.nn.relu(x) - slope * tf.nn.relu(-x),
-    "a choice": lambda x, slope: tf.where(x > 0, x, slope * x),
-}
-
-
-@pytest.mark.parametrize("spelling", _PRELU)
-@pytest.mark.parametrize("channels", [16, 20])
-def test_prelu_is_one_post_op(rewrite, weights, image, spelling, channels):
-    result = rewrite(
-        lambda x: _PRELU[spelling](
-            tf.nn.conv2d(x, weights(3, 3, 16, channels), 1, "SAME"), weights(1, 1, channels)
+@pytest.mark.parametrize(
+    "activation, text",
+    [
+        (lambda y: 1.0 - y, "binary(add,channel)"),  # it goes into the weights
+        (
+            lambda y: tf.sqrt(tf.square(y) + 1.0),
+            "eltwise(square);eltwise(linear,alpha=1,beta=1);eltwise(sqrt)",
         ),
-        [None, None, None, 16],
-    )
-    assert result.blockdnn == {"Conv": 1, "Reorder": 2}
-    assert result.post_ops() == ["binary(prelu,channel)"]
-    result.assert_same(3.0 * image(1, 6, 7, 16), tolerance=1e-5)
+    ],
+)
+def test_steps_of_several_ops(rewrite, weights, activation, text):
+    result = rewrite(_after_convolution(weights, activation), [1, 6, 6, 16])
+    assert result.blockdnn["Conv"] == 1 and result.post_ops() == [text]
+
+
+def _prelu(x, slope):
+    """As Keras has it."""
+    return tf.nn.relu(x) + -slope * tf.nn.relu(-x)
+
+
+@converts([None, None, None, 16], {"Conv": 1, "Reorder": 2}, post_ops=["binary(prelu,channel)"])
+def test_prelu_is_one_post_op(x, weights, conv):
+    return _prelu(conv(x, 20), weights(1, 1, 20))
 
 
 def test_a_prelu_of_a_dense_layer(rewrite, weights):
-    result = rewrite(lambda x: _PRELU["Keras"](x @ weights(48, 32), weights(32)), [None, 48])
+    result = rewrite(lambda x: _prelu(x @ weights(48, 32), weights(32)), [None, 48])
     assert result.blockdnn == {"InnerProduct": 1}
     assert not {"Relu", "Neg"} & set(result.ops)
     rows = np.random.default_rng(0).standard_normal((3, 48), np.float32)
@@ -129,17 +102,14 @@ def test_a_function_is_one_row():
     root = Path(__file__).resolve().parents[5]
     sources = [*(root / "cc").rglob("*.[hc]*"), *(root / "python").rglob("*.py")]
     texts = {str(path.relative_to(root)): path.read_text() for path in sources}
-    for name in "atan ceil cos expm1 log1p rsqrt sign sin".split():
+    for name in _ROWS:
         known = {path for path, text in texts.items() if f'"{name}"' in text}
         assert name in FUNCTIONS and known == {"cc/core/post_ops/post_op_step.h"}
 
 
-@pytest.mark.parametrize("name", [name for name, op in FUNCTIONS.items() if op])
-def test_every_function_between_convolutions(rewrite, name):
-    """One row of the table makes it a step between blocked tensors.
-
-    All sums are exact, so that no error but its own counts.
-    """
+@pytest.mark.parametrize("name", _ROWS)
+def test_a_function_between_convolutions(rewrite, name):
+    """All sums are exact, so that no error but its own counts."""
     kernel = 0.25 * np.random.default_rng(3).integers(-1, 2, (1, 1, 24, 24))
     kernel, last = np.float32(kernel), np.eye(24, dtype=np.float32)[None, None]
 
