@@ -14,7 +14,7 @@ PATTERNS = {
     "lift_inner_products": (inner_product.RULE, quantized.RULE),
     "lift_softmax": (softmax.RULE,),
     # Of several nodes: assign_layout finds them before it comes to the first of these.
-    "spans": (shuffle.SHUFFLE, shuffle.GATHERED, upsample.RULE, depth_pool.RULE, select),
+    "spans": (shuffle.RULE, upsample.RULE, depth_pool.RULE, select),
     "assign_layout": (
         squeeze_excite,
         pool.RULE,

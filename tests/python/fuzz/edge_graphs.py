@@ -305,7 +305,6 @@ _OF_RULES = {
     "dense": (_PICTURE, "Conv"),
     "depth_pool": (_PICTURE, "Pool"),
     "dilated": (_PICTURE, "Conv"),
-    "gathered": (_PICTURE, "Shuffle|GatherV2"),
     "inner_product": (_ROWS, "InnerProduct"),
     "pool": (_PICTURE, "Pool"),
     "quantized": (_TOKENS, "InnerProduct"),

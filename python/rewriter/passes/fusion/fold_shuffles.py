@@ -14,9 +14,6 @@ a reader names the blocks of it that it reads. In ShuffleNetV2 a unit's channels
 one, two, three ... units: a half, a quarter, an eighth of them; these fill the same number of
 blocks as if nothing was sorted.
 
-Where one convolution writes and one tensor is all that comes out, it writes that tensor itself,
-whoever reads it.
-
 Zero times infinity is NaN, so algorithm "direct" folds only what needs no zeros.
 
 A depthwise convolution between works on each channel by itself and has its weights put in the order
@@ -45,18 +42,11 @@ def fold_shuffles(body: Body, context: Context) -> dict:
     folded = context.report.folded
     before = len(folded)
     for group in filter(lambda group: group.moves, _groups(body)):
-        result = group.only_result()
-        if result is not None:
-            group.write_directly(result)
-        elif group.can_fold():
-            folding = _Folding(group)
-            exact = context.options.algorithm == "direct"
-            if not (folding.has_no_zeros() if exact else folding.is_dense_enough()):
-                continue
+        folding = _Folding(group) if group.can_fold() else None
+        exact = context.options.algorithm == "direct"
+        if folding and (folding.has_no_zeros() if exact else folding.is_dense_enough()):
             folding.apply()
-        else:
-            continue
-        folded += group.routes.items()
+            folded += group.routes.items()
     # Those known so far read what has gone.
     return {"followers": Followers(body)} if len(folded) > before else {}
 
@@ -91,40 +81,13 @@ class _Group:
         readers = [reader for ref in self.arrays for reader in self.body.view.consumers(ref)]
         return [(node, index) for node, index in readers if node.name not in self.routes]
 
-    def only_result(self) -> Ref | None:
-        """The one tensor of the group that anybody reads, if its one writer could make it."""
-        view = self.body.view
-        seen = {node.inputs[index] for node, index in self.readers()}
-        seen |= {ref for ref in self.arrays if view.is_fetched(ref)}
-        if len(seen) != 1 or len(self.first) != 1 or self._is_ordered():
-            return None
-        (result,), (writer,) = seen, self.first
-        may = result.node != writer and _can_write(view.node(writer).payload)
-        return result if may and self._is_list(result) else None
-
-    def write_directly(self, result: Ref) -> None:
-        """Lets the one writer make `result`."""
-        ((writer, first),) = self.first.items()
-        node = self.body.view.node(writer)
-        node.payload = _with_outputs(node.payload, self.arrays[result] - first)
-        self.body.shapes.put(node.ref, self.body.shapes.shape(result))
-        self.body.view.replace_uses(result, node.ref)
-        self.body.view.remove_dead(reversed(self.routes))
-
-    def _is_ordered(self) -> bool:
-        """Whether control edges order any of it."""
-        return any(map(self.body.view.has_control_edges, (*self.first, *self.routes)))
-
-    def _is_list(self, ref: Ref) -> bool:
-        """Whether it is a tensor [N, H, W, C] of different channels."""
-        array = self.arrays[ref]
-        return array.ndim == 1 and len(set(array)) == len(array)
-
     def can_fold(self) -> bool:
-        view = self.body.view
-        if any(view.is_fetched(ref) for ref in self.arrays) or self._is_ordered():
+        """Whether dense convolutions alone write and read it, and nothing orders it."""
+        view, readers = self.body.view, self.readers()
+        if any(map(view.is_fetched, self.arrays)):
             return False
-        readers = self.readers()
+        if any(map(view.has_control_edges, (*self.first, *self.routes))):
+            return False
         return (
             bool(readers)
             and all(_can_write(view.node(name).payload) for name in self.first)
@@ -132,7 +95,8 @@ class _Group:
         )
 
     def _can_read(self, node: Node, index: int) -> bool:
-        if not self._is_list(node.inputs[index]) or not isinstance(node.payload, Conv):
+        array = self.arrays[node.inputs[index]]  # of a tensor [N, H, W, C] of different channels?
+        if array.ndim != 1 or len(set(array)) < len(array) or not isinstance(node.payload, Conv):
             return False
         if node.roles[index] != "src":
             return False

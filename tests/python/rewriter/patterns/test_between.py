@@ -123,9 +123,6 @@ WHOLE = {
     "a shuffle of known sizes": lambda x: tf.reshape(
         tf.transpose(tf.reshape(x, [-1, 8, 9, 2, x.shape[3] // 2]), [0, 1, 2, 4, 3]), tf.shape(x)
     ),
-    "a gathered shuffle": lambda x: tf.gather(
-        x, np.arange(x.shape[3]).reshape(4, -1).T.reshape(-1), axis=-1
-    ),
     "groups": lambda x: tf.reshape(
         tf.nn.relu(tf.reshape(x, [-1, 8, 9, 4, x.shape[3] // 4]))
         * np.linspace(1, 2, 4, dtype="f").reshape(1, 1, 1, 4, 1),

@@ -88,12 +88,6 @@ class Draw(np.random.Generator):
         raise NotImplementedError(f"draw a {kind}")
 
 
-def _order_of_channels(d: Draw, given: dict) -> np.ndarray:
-    channels = (given["x"].shape or [1])[-1]
-    order = np.arange(channels).reshape(d.of(*(n for n in (1, 2, 3, 4) if channels % n == 0)), -1).T
-    return order.ravel() if d.of(0, 1, 1) else d.permutation(channels)
-
-
 def _matrix(d: Draw, given: dict) -> np.ndarray:
     shape = [given["x"].shape[-1] + d.of(0, 0, 0, 1), d.of(3, 16, 24)]
     return d.standard_normal(shape[::-1] if given["transpose_b"] else shape).astype(np.float32)
@@ -131,7 +125,6 @@ _PATTERNS = [one for patterns in (*PATTERNS.values(), activations.RULES) for one
 RULES = {one.formula.__name__: one for one in _PATTERNS if isinstance(one, Rule)}
 # What is drawn of a parameter in a way of its own: (formula, parameter) -> argument.
 DRAWN = {
-    ("gathered", "order"): _order_of_channels,
     ("depth_pool", "x"): lambda d, given: np.nan_to_num(d.tensor([6, 3, 2, 16])),
     ("depth_pool", "depth"): lambda d, given: d.of(
         *(n for n in (2, 3, 6) if given["x"].shape[0] % n == 0)
