@@ -32,7 +32,7 @@ class Comparison:
       original, optimized: the times of each.
       difference: between their outputs.
       inter_op_threads: TensorFlow's setting for both, 0 where it chooses itself.
-      convolutions, reorders: ops of ours in the optimised graph.
+      convolutions, reorders: ops of tf_blockdnn in the optimised graph.
       left: convolutions in the optimised graph that TensorFlow still runs.
     """
 

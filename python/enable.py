@@ -270,7 +270,7 @@ def _why_left(function) -> str:
     nodes = [(op.name, op.type) for op in function.graph.get_operations()]
     nodes += [(node.name, node.op) for one in library for node in one.node_def]
     if any(op.startswith("Blockdnn") for _, op in nodes):
-        return "it has ops of ours already"
+        return "it has ops of tf_blockdnn already"
     if any(_GRADIENTS.search(name) for name, _ in nodes):
         return "it computes gradients"
     return ""
@@ -346,7 +346,7 @@ def enabled(**choices):
     """`enable` for a block of code, in all threads; takes the same arguments.
 
     Returns:
-        A context manager. What was enabled before is enabled again behind it.
+        A context manager. What was enabled before is enabled again after it.
 
     Example:
         >>> @tf.function

@@ -40,7 +40,7 @@ class SavedModelReport:
     kept: tuple[str, ...] = ()
 
     converted = _of_all("converted", "The converted nodes of every distinct graph.")
-    blocked = _of_all("blocked", "(node, op) of each op of ours that was there before.")
+    blocked = _of_all("blocked", "(node, op) of each op of tf_blockdnn that was there before.")
     declined = _of_all("declined", "(node, reason) for what stayed as it was.")
     unfused = _of_all("unfused", "(node, reason) of element-wise work that runs by itself.")
     joined = _of_all("joined", '(concatenation, "3 of 4") for each with values written in place.')

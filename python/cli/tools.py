@@ -149,7 +149,7 @@ def run(
 ) -> None:
     """Run a Python program with all that TensorFlow computes for it made faster.
 
-    The program, and those that it starts, run as they are, with tf_blockdnn.enable() behind their
+    The program, and those that it starts, run as they are, with tf_blockdnn.enable() after their
     `import tensorflow`. Nothing is written but what the program writes.
     """
     if not module and not pathlib.Path(program[0]).exists():

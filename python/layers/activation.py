@@ -9,8 +9,8 @@ from ..ops.pixels.eltwise import eltwise
 from ..ops.post_ops import PostOps
 from . import functions
 from .blocked_layer import BlockedLayer, on_images
-from .classes import registered
-from .fusing import extended
+from .classes import register
+from .fusing import extend
 
 
 class ChainLayer(BlockedLayer):
@@ -33,13 +33,13 @@ def apply_chain(x, chain: PostOps, channels: int, training):
     """The chain of a blocked tensor of any rank; in inference in the op before it, if possible."""
     if not chain:
         return x
-    y = None if training else extended(x, chain)
+    y = None if training else extend(x, chain)
     if y is not None:
         return y
     return on_images(lambda x: eltwise(x, chain, channels=channels), x)
 
 
-@registered(example='"relu"')
+@register(example='"relu"')
 class Activation(ChainLayer, keras.layers.Activation):
     """keras.layers.Activation; blocked, one pass of our element-wise kernel."""
 
@@ -47,7 +47,7 @@ class Activation(ChainLayer, keras.layers.Activation):
         return functions.append(PostOps(), self.activation)
 
 
-@registered(example="6.0")
+@register(example="6.0")
 class ReLU(ChainLayer, keras.layers.ReLU):
     """keras.layers.ReLU; blocked, one pass of our element-wise kernel."""
 
@@ -62,7 +62,7 @@ class ReLU(ChainLayer, keras.layers.ReLU):
         return PostOps().eltwise("leaky_relu", slope) if slope else PostOps().eltwise("relu")
 
 
-@registered(example="0.1")
+@register(example="0.1")
 class LeakyReLU(ChainLayer, keras.layers.LeakyReLU):
     """keras.layers.LeakyReLU; blocked, one pass of our element-wise kernel."""
 
@@ -70,7 +70,7 @@ class LeakyReLU(ChainLayer, keras.layers.LeakyReLU):
         return PostOps().eltwise("leaky_relu", self.negative_slope)
 
 
-@registered
+@register
 class ELU(ChainLayer, keras.layers.ELU):
     """keras.layers.ELU; blocked, one pass of our element-wise kernel."""
 
@@ -81,7 +81,7 @@ class ELU(ChainLayer, keras.layers.ELU):
         return super().get_config() | {"alpha": self.alpha}  # Keras derives it from the arguments
 
 
-@registered(example="shared_axes=[1, 2]")
+@register(example="shared_axes=[1, 2]")
 class PReLU(ChainLayer, keras.layers.PReLU):
     """keras.layers.PReLU; blocked, a post-op where slopes differ by channel only, or not at all."""
 

@@ -7,14 +7,14 @@ import tensorflow as tf
 
 from ..ops.products.attention import attention
 from ..tensorflow_private import is_in_xla
-from .classes import registered
+from .classes import register
 
 # Keras's for masked scores, with and without dropout; any finite number makes a row without keys
 # the mean of all values.
 _NEVER, _NEVER_OF_SOFTMAX = -0.7 * 3.38953e38, -1e9
 
 
-@registered
+@register
 class MultiHeadAttention(keras.layers.MultiHeadAttention):
     """keras.layers.MultiHeadAttention, with scores, softmax and weighted values in one op.
 
@@ -31,10 +31,10 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
     """
 
     def _compute_attention(self, *args, **kwargs):
-        return _weighted(self, super()._compute_attention, *args, **kwargs)
+        return _weigh(self, super()._compute_attention, *args, **kwargs)
 
 
-def _weighted(
+def _weigh(
     layer,
     by_keras,
     query,
@@ -64,11 +64,11 @@ def weigh_by_op(layer) -> bool:
     """
     if not _computes_as(layer, keras.layers.MultiHeadAttention):
         return False
-    layer._compute_attention = functools.partial(_weighted, layer, layer._compute_attention)
+    layer._compute_attention = functools.partial(_weigh, layer, layer._compute_attention)
     return True
 
 
-@registered
+@register
 class GroupedQueryAttention(keras.layers.GroupQueryAttention):
     """keras.layers.GroupQueryAttention, with scores, softmax and weighted values in one op, which
     reads the heads of keys and values where they are instead of repeating them.

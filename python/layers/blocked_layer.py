@@ -53,13 +53,13 @@ def mark(tensor, channels: int) -> None:
 
 def to_blocked(x):
     """[N, .., C] in blocks; rank 3 to 5."""
-    return restored(reorder(images(x, 1), NHWC, NCHW16C), x.shape.rank - 2, x)
+    return from_images(reorder(images(x, 1), NHWC, NCHW16C), x.shape.rank - 2, x)
 
 
 def from_blocked(x, channels: int):
     """The inverse of `to_blocked`."""
     y = reorder(images(x, 2), NCHW16C, NHWC, channels=channels)
-    return restored(y, x.shape.rank - 3, x)
+    return from_images(y, x.shape.rank - 3, x)
 
 
 def images(x, height_axis: int):
@@ -76,7 +76,7 @@ def images(x, height_axis: int):
     return slices(x)
 
 
-def restored(y, spatial: int, like, depth: "int | None" = None):
+def from_images(y, spatial: int, like, depth: "int | None" = None):
     """The inverse of `images`.
 
     Args:
@@ -92,13 +92,13 @@ def restored(y, spatial: int, like, depth: "int | None" = None):
         static = like.shape[1] if depth is None else depth
         z = volumes(y, tf.shape(like)[1] if static is None else static)
         z.set_shape([like.shape[0], static, *y.shape[1:]])
-    note_images(z, y, lambda y: restored(y, spatial, like, depth))
+    note_images(z, y, lambda y: from_images(y, spatial, like, depth))
     return z
 
 
 def on_images(function, x):
     """function(x), which is for blocked images, of a blocked tensor of any rank."""
-    return restored(function(images(x, 2)), x.shape.rank - 3, x)
+    return from_images(function(images(x, 2)), x.shape.rank - 3, x)
 
 
 def blocks_axis(rank: int) -> int:
@@ -279,13 +279,13 @@ class BlockedLayer:
 
     def plain(self, inputs):
         """The inputs, each reordered if it is blocked."""
-        return self._laid_out(inputs, lambda x, c: x if c is None else from_blocked(x, c))
+        return self._reorder_each(inputs, lambda x, c: x if c is None else from_blocked(x, c))
 
     def blocked(self, inputs):
         """The inputs, each reordered if it is plain."""
-        return self._laid_out(inputs, lambda x, c: to_blocked(x) if c is None else x)
+        return self._reorder_each(inputs, lambda x, c: to_blocked(x) if c is None else x)
 
-    def _laid_out(self, inputs, reorder):
+    def _reorder_each(self, inputs, reorder):
         flat = tree.flatten(inputs)
         flat = map(reorder, flat, self._channels_each(len(flat)))
         return tree.pack_sequence_as(inputs, list(flat))

@@ -11,7 +11,7 @@ import keras
 _LAYOUTS = {1: "nCw16c", 2: "nChw16c", 3: "slices of nChw16c"}
 
 
-def registered(cls: type | None = None, *, example: str = ""):
+def register(cls: type | None = None, *, example: str = ""):
     """Registers a class of layers. What its bases add to Keras's layer, the sections Args and
     Raises of their __init__, goes into its docstring.
 
@@ -20,7 +20,7 @@ def registered(cls: type | None = None, *, example: str = ""):
             shape of a picture.
     """
     if cls is None:
-        return functools.partial(registered, example=example)
+        return functools.partial(register, example=example)
     doc = inspect.cleandoc(cls.__doc__)
     if "Example:\n" not in doc:
         call = f"bd.layers.{cls.__name__}({example})(tf.ones((1, 8, 8, 20))).shape"
@@ -44,12 +44,12 @@ def _section(init, title: str) -> str:
     return match[1] if match else ""
 
 
-def derived(base: type, name: str, doc: str) -> type:
+def derive(base: type, name: str, doc: str) -> type:
     """A registered class of that name: what `base` does, before Keras's class."""
     members = {"__module__": base.__module__, "__doc__": doc}
     bases = (base, getattr(keras.layers, name))
     cls = types.new_class(name, bases, exec_body=lambda namespace: namespace.update(members))
-    return registered(cls)
+    return register(cls)
 
 
 def by_rank(base: type, name: str, about: str, arguments: str, results: dict[int, list]) -> list:
@@ -68,5 +68,5 @@ def by_rank(base: type, name: str, about: str, arguments: str, results: dict[int
         example = f"bd.layers.{title}({arguments})(tf.ones({source})).shape"
         doc = f"keras.layers.{title}{about.format(_LAYOUTS[rank])}\n\n"
         doc += f"Example:\n  >>> {example}\n  TensorShape({result})\n"
-        classes.append(derived(base, title, doc))
+        classes.append(derive(base, title, doc))
     return classes

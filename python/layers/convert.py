@@ -123,7 +123,7 @@ def _change_within(owner, conversion: Conversion, prefix: str) -> None:
             conversion.kept[name] = reason or "inside a layer of another package"
 
 
-def _converted_within(model, name: str, conversion: Conversion):
+def _convert_within(model, name: str, conversion: Conversion):
     """A model inside of another, converted; the account of the other has its layers."""
     new = convert(model, algorithm=conversion.algorithm)
     conversion.replaced.update({f"{name}/{k}": v for k, v in new.conversion.replaced.items()})
@@ -157,29 +157,29 @@ class _Cloning:
     def clone(self, layer):
         """The layer that takes the place of `layer`."""
         if isinstance(layer, keras.Model):
-            return _converted_within(layer, layer.name, self.conversion)
+            return _convert_within(layer, layer.name, self.conversion)
         decision = self.decisions.get(id(layer), Decision(reason="not part of the graph"))
         _note(self.conversion, layer.name, decision)
-        new = _same(layer) if decision.cls is None else _made(decision, layer, self.conversion)
+        new = _clone(layer) if decision.cls is None else _make(decision, layer, self.conversion)
         self.clones.append((layer, new))
         return new
 
     def call(self, layer, *args, **kwargs):
-        """The call of a clone, behind the reorders that its inputs need."""
+        """The call of a clone, after the reorders that its inputs need."""
         wanted = getattr(layer, "_channels_each", None)
         tensors = [x for x in tree.flatten((args, kwargs)) if isinstance(x, keras.KerasTensor)]
         channels = wanted(len(tensors)) if wanted else [None] * len(tensors)
         reads = {id(x): c for x, c in zip(tensors, channels, strict=True)}
 
-        def laid_out(x):
+        def lay_out(x):
             if not isinstance(x, keras.KerasTensor):
                 return x
-            return x if channels_of(x) == reads[id(x)] else self.reordered(x)
+            return x if channels_of(x) == reads[id(x)] else self.reorder(x)
 
-        args, kwargs = tree.map_structure(laid_out, (args, kwargs))
+        args, kwargs = tree.map_structure(lay_out, (args, kwargs))
         return layer(*args, **kwargs)
 
-    def reordered(self, x):
+    def reorder(self, x):
         """x in the other layout; one reorder serves all who read it."""
         if id(x) not in self.reorders:
             source = x._keras_history.operation.name
@@ -191,7 +191,7 @@ class _Cloning:
         return self.reorders[id(x)][0]
 
 
-def _same(layer):
+def _clone(layer):
     """A layer that is kept, cloned."""
     if isinstance(layer, keras.layers.Lambda):  # Keras refuses to rebuild one from its config
         with_function = dict(function=layer.function, arguments=layer.arguments, mask=layer.mask)
@@ -222,7 +222,7 @@ def _replace_owned(owner, conversion: Conversion, prefix: str) -> None:
     for attribute, value in list(vars(owner).items()):
         if attribute.startswith("_"):
             continue
-        new = _replaced(value, conversion, prefix)
+        new = _replace_in(value, conversion, prefix)
         if new is value:
             continue
         # The order of the layers is that of the weights, for set_weights.
@@ -238,29 +238,29 @@ def _replace_owned(owner, conversion: Conversion, prefix: str) -> None:
         tracker.locked = locked
 
 
-def _replaced(value, conversion: Conversion, prefix: str):
+def _replace_in(value, conversion: Conversion, prefix: str):
     """`value` with replacements for the layers in it; itself if there is none."""
     if isinstance(value, (list, tuple)):
-        new = [_replaced(v, conversion, prefix) for v in value]
+        new = [_replace_in(v, conversion, prefix) for v in value]
         same = all(a is b for a, b in zip(new, value, strict=True))
         return value if same else type(value)(new) if type(value) is tuple else new
     if isinstance(value, dict):
-        new = {k: _replaced(v, conversion, prefix) for k, v in value.items()}
+        new = {k: _replace_in(v, conversion, prefix) for k, v in value.items()}
         return value if all(new[k] is value[k] for k in new) else new
     if not isinstance(value, keras.Layer):
         return value
     name = prefix + value.name
     if isinstance(value, keras.Model) and (_is_graph(value)):
-        return _converted_within(value, name, conversion)
+        return _convert_within(value, name, conversion)
     if type(value).__module__.startswith("keras."):
         decision = decide_alone(value)
         _note(conversion, name, decision)
-        return value if decision.cls is None else _rebuilt(decision, value, conversion)
+        return value if decision.cls is None else _rebuild(decision, value, conversion)
     _replace_owned(value, conversion, f"{name}/")
     return value
 
 
-def _made(decision: Decision, layer, conversion: Conversion):
+def _make(decision: Decision, layer, conversion: Conversion):
     """What takes the place of `layer`, without its variables."""
     config = packed_config(layer, conversion.algorithm)
     if conversion.algorithm != "auto" and issubclass(decision.cls, (ConvolutionLayer, Packed)):
@@ -268,8 +268,8 @@ def _made(decision: Decision, layer, conversion: Conversion):
     return decision.cls.from_config(config | decision.arguments)
 
 
-def _rebuilt(decision: Decision, layer, conversion: Conversion):
-    new = _made(decision, layer, conversion)
+def _rebuild(decision: Decision, layer, conversion: Conversion):
+    new = _make(decision, layer, conversion)
     if layer.built:
         new.build_from_config(layer.get_build_config())
         _copy_state(layer, new)

@@ -16,13 +16,13 @@ from .blocked_layer import (
     BlockedLayer,
     check_algorithm,
     from_blocked,
+    from_images,
     images,
     on_images,
-    restored,
     to_blocked,
 )
-from .classes import by_rank, registered
-from .fusing import behind_1x1, without_pad
+from .classes import by_rank, register
+from .fusing import fuse_1x1, without_pad
 
 
 class ConvolutionLayer(BlockedLayer):
@@ -57,9 +57,9 @@ class ConvolutionLayer(BlockedLayer):
         self.refuse_xla()
         if not self._is_ours(inputs):
             return self.by_tensorflow(super().call, inputs)
-        return self.computed(inputs, training)
+        return self.compute(inputs, training)
 
-    def computed(self, inputs, training):
+    def compute(self, inputs, training):
         """The result of inputs that are ours to compute."""
         raise NotImplementedError
 
@@ -67,7 +67,7 @@ class ConvolutionLayer(BlockedLayer):
         """x as images."""
         return images(x, 2 if self.reads_blocked else 1)
 
-    def convolved(self, x, kernel, groups, chain, dst_blocked, src_blocked=None, **window):
+    def convolve(self, x, kernel, groups, chain, dst_blocked, src_blocked=None, **window):
         """bd.ops.conv of images with a kernel of any rank.
 
         Args:
@@ -123,7 +123,7 @@ class ConvolutionLayer(BlockedLayer):
             chain = functions.append(chain, self.activation)
         return chain
 
-    def activated(self, y, training, channels: int):
+    def activate(self, y, training, channels: int):
         """The activation, if `with_bias` left it out, and the type of the result."""
         if not functions.fuses(self.activation, training):
             chain = functions.append(PostOps(), self.activation)
@@ -141,12 +141,12 @@ class ConvolutionLayer(BlockedLayer):
 
 
 class _Conv(ConvolutionLayer):
-    def computed(self, inputs, training):
+    def compute(self, inputs, training):
         kernel = tf.convert_to_tensor(self.kernel)
-        y = self.convolved(
+        y = self.convolve(
             self.images(inputs), kernel, self.groups, self.with_bias(training), self.writes_blocked
         )
-        return self.activated(restored(y, self.rank, inputs), training, self.filters)
+        return self.activate(from_images(y, self.rank, inputs), training, self.filters)
 
 
 _BLOCKED = " on our kernels; blocked, it reads and writes {}."
@@ -154,7 +154,7 @@ _SHRUNK = {1: [1, 6, 6], 2: [1, 6, 6, 6]}
 Conv1D, Conv2D = by_rank(_Conv, "Conv{}D", _BLOCKED, "6, 3", _SHRUNK)
 
 
-@registered
+@register
 class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
     """keras.layers.Conv3D on our kernels; blocked, it reads and writes slices of nChw16c.
 
@@ -171,7 +171,7 @@ class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
     def _is_ours(self, inputs) -> bool:
         return super()._is_ours(inputs) and inputs.shape[1] is not None
 
-    def computed(self, inputs, training):
+    def compute(self, inputs, training):
         y = conv_volume(
             self.images(inputs),
             tf.convert_to_tensor(self.kernel),
@@ -185,19 +185,19 @@ class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
         )
         reach = 0 if self.padding == "same" else self.kernel_size[0] - 1
         depth = -(-(inputs.shape[1] - reach) // self.strides[0])
-        return self.activated(restored(y, self.rank, inputs, depth), training, self.filters)
+        return self.activate(from_images(y, self.rank, inputs, depth), training, self.filters)
 
 
 class _DepthwiseConv(ConvolutionLayer):
-    def computed(self, inputs, training):
+    def compute(self, inputs, training):
         kernel = tf.convert_to_tensor(self.kernel)
         channels, multiplier = kernel.shape[-2:]
         chain, y = self.with_bias(training), None
         if self.rank == 2 and self.writes_blocked and multiplier == 1 and not training:
-            y = behind_1x1(inputs, kernel, chain, self.window())
+            y = fuse_1x1(inputs, kernel, chain, self.window())
         if y is None:
-            y = self.convolved(self.images(inputs), kernel, None, chain, self.writes_blocked)
-        return self.activated(restored(y, self.rank, inputs), training, channels * multiplier)
+            y = self.convolve(self.images(inputs), kernel, None, chain, self.writes_blocked)
+        return self.activate(from_images(y, self.rank, inputs), training, channels * multiplier)
 
 
 DepthwiseConv1D, DepthwiseConv2D = by_rank(
@@ -206,15 +206,15 @@ DepthwiseConv1D, DepthwiseConv2D = by_rank(
 
 
 class _SeparableConv(ConvolutionLayer):
-    def computed(self, inputs, training):
+    def compute(self, inputs, training):
         depthwise = tf.convert_to_tensor(self.depthwise_kernel)
         pointwise = tf.convert_to_tensor(self.pointwise_kernel)
-        x = self.convolved(self.images(inputs), depthwise, None, PostOps(), True)
+        x = self.convolve(self.images(inputs), depthwise, None, PostOps(), True)
         chain = self.with_bias(training)
-        y = self.convolved(
+        y = self.convolve(
             x, pointwise, 1, chain, self.writes_blocked, src_blocked=True, padding="VALID"
         )
-        return self.activated(restored(y, self.rank, inputs), training, self.filters)
+        return self.activate(from_images(y, self.rank, inputs), training, self.filters)
 
 
 SeparableConv1D, SeparableConv2D = by_rank(
@@ -249,15 +249,15 @@ class _ConvTranspose(ConvolutionLayer):
             crops.append([before, total - before])
         return crops
 
-    def computed(self, inputs, training):
+    def compute(self, inputs, training):
         kernel = tf.convert_to_tensor(self.kernel)
         kernel = kernel[None] if self.rank == 1 else kernel
         x = self.images(inputs)
         x = x if self.reads_blocked else to_blocked(x)
-        y = self._transposed(x, kernel, self.with_bias(training), inputs)
-        return self.activated(y, training, self.filters)
+        y = self._transpose(x, kernel, self.with_bias(training), inputs)
+        return self.activate(y, training, self.filters)
 
-    def _transposed(self, x, kernel, chain, inputs):
+    def _transpose(self, x, kernel, chain, inputs):
         """The result in its layout."""
         strides, crops = [1, *self.strides][-2:], [[0, 0], *self._crops()][-2:]
         blocked = self.writes_blocked or self.filters >= BLOCK
@@ -272,7 +272,7 @@ class _ConvTranspose(ConvolutionLayer):
         )
         if blocked and not self.writes_blocked:
             y = from_blocked(y, self.filters)
-        return restored(y, self.rank, inputs)
+        return from_images(y, self.rank, inputs)
 
 
 Conv1DTranspose, Conv2DTranspose = by_rank(
@@ -284,30 +284,31 @@ Conv1DTranspose, Conv2DTranspose = by_rank(
 )
 
 
-@registered
+@register
 class Conv3DTranspose(_ConvTranspose, keras.layers.Conv3DTranspose):
-    """keras.layers.Conv3DTranspose on our transposed convolutions, one for each tap of the depth;
-    blocked, it reads and writes slices of nChw16c.
+    """keras.layers.Conv3DTranspose on our transposed convolutions, one for each slice of the
+    kernel; blocked, it reads and writes slices of nChw16c.
 
     Example:
       >>> bd.layers.Conv3DTranspose(6, 2, strides=2)(tf.ones((1, 4, 4, 4, 20))).shape
       TensorShape([1, 8, 8, 8, 6])
     """
 
-    def _transposed(self, x, kernel, chain, inputs):
-        """Along the depth D, tap s t + r adds its images of slice q - t to slice s q + r."""
-        taps, stride = self.kernel_size[0], self.strides[0]
+    def _transpose(self, x, kernel, chain, inputs):
+        """Along the depth D, slice s t + r of the kernel adds what it makes of slice q - t to slice
+        s q + r."""
+        depth, stride = self.kernel_size[0], self.strides[0]
         options = dict(strides=self.strides[1:], crops=self._crops()[1:])
         options["algorithm"] = self.algorithm
-        if taps == stride and self._crops()[0] == [0, 0]:  # nothing is added up
+        if depth == stride and self._crops()[0] == [0, 0]:  # nothing is added up
             options, chain = options | {"post_ops": chain}, None
-        last = (taps - 1) // stride
+        last = (depth - 1) // stride
         each = []
         for r in range(stride):
             parts = []
-            for tap in range(r, taps, stride):
-                y = restored(conv_transpose(x, kernel[tap], **options), 3, inputs)
-                shift = tap // stride
+            for k in range(r, depth, stride):
+                y = from_images(conv_transpose(x, kernel[k], **options), 3, inputs)
+                shift = k // stride
                 around = [[0, 0], [shift, last - shift]] + [[0, 0]] * 4
                 parts.append(tf.pad(y, around) if last else y)
             each.append(tf.add_n(parts) if parts else tf.zeros_like(each[0]))
@@ -317,8 +318,8 @@ class Conv3DTranspose(_ConvTranspose, keras.layers.Conv3DTranspose):
         before, after = self._crops()[0]
         size = None
         if inputs.shape[1] is not None:
-            size = (inputs.shape[1] - 1) * stride + taps - before - after
-        end = after + (last + 1) * stride - taps  # slices too many, or that no tap reaches
+            size = (inputs.shape[1] - 1) * stride + depth - before - after
+        end = after + (last + 1) * stride - depth  # slices too many, or that nothing reaches
         y = y[:, before : -max(end, 0) or None]
         if end < 0:
             y = tf.pad(y, [[0, 0], [0, -end]] + [[0, 0]] * 4)

@@ -7,10 +7,10 @@ from ..ops.post_ops import PostOps
 from ..ops.products.inner_product import inner_product
 from . import functions
 from .blocked_layer import BlockedLayer
-from .classes import registered
+from .classes import register
 
 
-@registered
+@register
 class Dense(BlockedLayer, keras.layers.Dense):
     """keras.layers.Dense on our inner product, with bias and activation in it.
 

@@ -33,7 +33,7 @@ def is_identity(function) -> bool:
 
 
 def append(chain: PostOps, function) -> "PostOps | None":
-    """The chain with the activation behind it; None where there is no post-op for it."""
+    """The chain with the activation after it; None where there is no post-op for it."""
     if is_identity(function):
         return chain
     entry = _POST_OPS.get(function)

@@ -3,7 +3,7 @@
 Keras calls convolution, normalisation, activation and pooling one after the other. Where a layer is
 called in a graph and its source is the result of one of our ops, that op is written once more, with
 a longer chain, with the normalisation in its weights, with the pooling or with the depthwise
-convolution behind it; the old one has no reader, and TensorFlow drops it. That needs the layer to
+convolution after it; the old one has no reader, and TensorFlow drops it. That needs the layer to
 be the only reader, which Keras's graph tells. The rewriter's passes do the same to graphs
 (python/rewriter/passes/fusion).
 """
@@ -44,7 +44,7 @@ def note_images(tensor, images, restore) -> None:
 
 @dataclass(frozen=True)
 class Producer:
-    """An op of ours whose result nobody has read yet and one layer will.
+    """An op of tf_blockdnn whose result nobody has read yet and one layer will.
 
     Attributes:
       op: the op.
@@ -96,8 +96,8 @@ class Producer:
         return self.restore(self.function(**(self.arguments | changes)))
 
 
-def extended(x, chain: PostOps):
-    """The op that made x with `chain` behind its own; None where that is not possible.
+def extend(x, chain: PostOps):
+    """The op that made x with `chain` after its own; None where that is not possible.
 
     Of lines and volumes the operands of the chain are not for single pixels.
     """
@@ -107,7 +107,7 @@ def extended(x, chain: PostOps):
     return producer.again(**{f"{producer.prefix}post_ops": producer.chain + chain})
 
 
-def normalised(x, rows: dict, epsilon: float):
+def fold_moments(x, rows: dict, epsilon: float):
     """Batch normalisation of x by given moments, folded into the weights of the op that made x;
     None where that op is not linear.
 
@@ -134,7 +134,7 @@ def normalised(x, rows: dict, epsilon: float):
 
 
 def can_extend(x) -> bool:
-    """Whether `extended` applies to x."""
+    """Whether `extend` applies to x."""
     return Producer.of(x) is not None
 
 
@@ -179,7 +179,7 @@ def is_clamped(x) -> bool:
     return bool(entries) and str(entries[-1]) in ("eltwise(relu)", "eltwise(relu6)")
 
 
-def behind_1x1(x, weights, chain: PostOps, window: dict):
+def fuse_1x1(x, weights, chain: PostOps, window: dict):
     """The depthwise convolution of x in one op with the 1x1 convolution that made x; or None.
 
     Args:
@@ -221,7 +221,7 @@ def _is_pointwise(producer: Producer) -> bool:
     return pointwise and blocked and is_float and plain and unpadded
 
 
-def pooled(x):
+def pool_by_producer(x):
     """The maxima of the 2x2 pixels of x from the convolution that made x; None where it does not
     store them: the library knows which algorithm will run."""
     producer = Producer.of(x)
@@ -241,7 +241,7 @@ def pooled(x):
     return y
 
 
-# Of linear ops the argument that is their weights, and the axis behind its output channels.
+# Of linear ops the argument that is their weights, and the axis after its output channels.
 _WEIGHTS = {
     conv: ("weights", None),
     conv_depthwise: ("depthwise_weights", None),

@@ -10,8 +10,8 @@ from ..layout import BLOCK
 from ..ops.movement.concat import concat
 from ..ops.post_ops import PostOps
 from .activation import apply_chain
-from .blocked_layer import BlockedLayer, blocks_axis, images, restored
-from .classes import registered
+from .blocked_layer import BlockedLayer, blocks_axis, from_images, images
+from .classes import register
 from .fusing import can_extend
 
 
@@ -32,16 +32,16 @@ class _Elementwise(_Merge):
         self.refuse_xla()
         if not self._fits(inputs):
             return self.by_tensorflow(super().call, inputs)
-        return self.finish(self._merged(self.blocked(inputs), training), self._channels)
+        return self.finish(self._merge(self.blocked(inputs), training), self._channels)
 
-    def _merged(self, inputs, training):
+    def _merge(self, inputs, training):
         if any(x.shape.rank != 5 or x.shape[1:] != inputs[0].shape[1:] for x in inputs):
             return functools.reduce(self._tensorflow, inputs)
         ours = next((x for x in inputs if can_extend(x)), inputs[0])
         chain = PostOps()
         for x in inputs:
             if x is not ours:
-                chain = self._appended(chain, x)
+                chain = self._append(chain, x)
         return apply_chain(ours, chain, self._channels, training)
 
     def _fits(self, inputs) -> bool:
@@ -54,7 +54,7 @@ class _Elementwise(_Merge):
         return len(channels) == len({x.shape.rank + (c is None) for x, c in each}) == 1
 
 
-@registered
+@register
 class Add(_Elementwise, keras.layers.Add):
     """keras.layers.Add; blocked where an input is and all have the same channels.
 
@@ -67,11 +67,11 @@ class Add(_Elementwise, keras.layers.Add):
     _tensorflow = staticmethod(tf.add)
 
     @staticmethod
-    def _appended(chain: PostOps, x) -> PostOps:
+    def _append(chain: PostOps, x) -> PostOps:
         return chain.sum(operand=x)
 
 
-@registered
+@register
 class Multiply(_Elementwise, keras.layers.Multiply):
     """keras.layers.Multiply; blocked where an input is and all have the same channels.
 
@@ -84,11 +84,11 @@ class Multiply(_Elementwise, keras.layers.Multiply):
     _tensorflow = staticmethod(tf.multiply)
 
     @staticmethod
-    def _appended(chain: PostOps, x) -> PostOps:
+    def _append(chain: PostOps, x) -> PostOps:
         return chain.binary("mul", x, "tensor")
 
 
-@registered
+@register
 class Concatenate(_Merge, keras.layers.Concatenate):
     """keras.layers.Concatenate; blocked, along the channels or a spatial axis.
 
@@ -113,5 +113,5 @@ class Concatenate(_Merge, keras.layers.Concatenate):
             y = tf.concat(values, blocks)
         else:
             y = concat([images(x, 2) for x in values], channels=channels)
-            y = restored(y, rank - 2, values[0])
+            y = from_images(y, rank - 2, values[0])
         return self.finish(y, self._channels)

@@ -7,12 +7,12 @@ from ..native import library
 from ..ops.pixels.layer_norm import layer_norm
 from ..ops.post_ops import PostOps
 from .activation import apply_chain
-from .blocked_layer import BlockedLayer, images, on_images, restored
-from .classes import registered
-from .fusing import normalised
+from .blocked_layer import BlockedLayer, from_images, images, on_images
+from .classes import register
+from .fusing import fold_moments
 
 
-@registered
+@register
 class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
     """keras.layers.BatchNormalization; blocked along the channels, one pass over the activation
     in inference and two in training, forward and backward.
@@ -36,7 +36,7 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
             y, mean, variance = library().blockdnn_batch_norm(
                 images(inputs, 2), gamma, beta, channels=channels, epsilon=self.epsilon
             )
-            y = restored(y, rank - 2, inputs)
+            y = from_images(y, rank - 2, inputs)
             for moving, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
                 moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
             return self.finish(y, channels)
@@ -53,7 +53,7 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
                 mean=mean,
                 variance=variance,
             )
-            y = normalised(inputs, rows, self.epsilon)
+            y = fold_moments(inputs, rows, self.epsilon)
             if y is not None:
                 return y
         factor = tf.math.rsqrt(variance + self.epsilon)
@@ -64,7 +64,7 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
         return apply_chain(inputs, chain, self.blocked_channels, training)
 
 
-@registered
+@register
 class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
     """keras.layers.LayerNormalization on our kernel, forward and backward; plain, or blocked along
     the channels.
@@ -80,7 +80,7 @@ class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
         return _over_channels(self, inputs, self.gamma, self.beta)
 
 
-@registered
+@register
 class RMSNormalization(BlockedLayer, keras.layers.RMSNormalization):
     """keras.layers.RMSNormalization on our kernel, forward and backward; plain, or blocked along
     the channels.

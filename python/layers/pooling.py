@@ -6,7 +6,7 @@ from ..layout import BLOCK, NCHW16C, NHWC
 from ..ops.planes.pool import global_pool, pool
 from .blocked_layer import BlockedLayer, images, on_images
 from .classes import by_rank
-from .fusing import is_clamped, pooled, without_pad
+from .fusing import is_clamped, pool_by_producer, without_pad
 
 _KINDS = {"max": "max", "average": "avg"}
 
@@ -20,7 +20,7 @@ class _Pooling(BlockedLayer):
         ksize, strides = [1, *self.pool_size][-2:], [1, *self.strides][-2:]
         y = self._from_producer(inputs)
         if y is None:
-            y = on_images(lambda x: self._pooled(x, ksize, strides, self.blocked_channels), inputs)
+            y = on_images(lambda x: self._pool(x, ksize, strides, self.blocked_channels), inputs)
         if len(self.pool_size) == 3:
             y = self._across_slices(y)
         return self.finish(y, self.blocked_channels)
@@ -30,9 +30,9 @@ class _Pooling(BlockedLayer):
         if self.pool_mode != "max" or self.pool_size != (2, 2) or self.strides != (2, 2):
             return None
         fits = self.padding == "valid" or all(n is not None and n % 2 == 0 for n in x.shape[2:4])
-        return pooled(x) if fits else None
+        return pool_by_producer(x) if fits else None
 
-    def _pooled(self, x, ksize, strides, channels):
+    def _pool(self, x, ksize, strides, channels):
         window = dict(strides=strides, padding=self.padding.upper())
         if self.pool_mode == "max":
             source, padded = without_pad(x, window)
@@ -45,7 +45,7 @@ class _Pooling(BlockedLayer):
         with everything else of a volume for a row, its slices are rows of one image."""
         shape = tf.shape(x)
         rows = tf.reshape(x, [shape[0], 1, shape[1], -1, BLOCK])
-        y = self._pooled(rows, [self.pool_size[0], 1], [self.strides[0], 1], BLOCK)
+        y = self._pool(rows, [self.pool_size[0], 1], [self.strides[0], 1], BLOCK)
         z = tf.reshape(y, tf.concat([shape[:1], [-1], shape[2:]], 0))
         z.set_shape([x.shape[0], y.shape[2], *x.shape[2:]])
         return z

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from ..ops.products.rnn import rnn
 from .blocked_layer import check_algorithm
-from .classes import derived
+from .classes import derive
 
 _ACTIVATIONS = ("tanh", "relu", "sigmoid", "linear")
 _RECURRENT_ACTIVATIONS = ("sigmoid", "hard_sigmoid", "tanh", "relu", "linear")
@@ -131,7 +131,7 @@ _DOC = """`keras.layers.{name}`{about}
         a type other than float32. In training recurrent_dropout does so, too.
 
     Weights are those of `keras.layers.{name}`: its checkpoints load. Works in
-    `keras.layers.Bidirectional`, behind masks, stateful, and in training.
+    `keras.layers.Bidirectional`, after masks, stateful, and in training.
 
     Source: `keras.layers.{name}`; the packed recurrent layers of PaddlePaddle.
 
@@ -143,7 +143,7 @@ _DOC = """`keras.layers.{name}`{about}
 
 def _layer(name: str, arguments: str, result: str = "", about: str = _PACKED_ONCE) -> type:
     doc = _DOC.format(name=name, about=about, arguments=arguments, result=result)
-    return derived(Packed, name, doc)
+    return derive(Packed, name, doc)
 
 
 LSTM = _layer("LSTM", "16, return_sequences=True", "5, ")

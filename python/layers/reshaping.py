@@ -7,7 +7,7 @@ from ..ops.movement.shuffle import shuffle
 from ..ops.planes.pad import pad
 from ..ops.planes.resize import resize
 from .blocked_layer import BlockedLayer, on_images, to_blocked
-from .classes import registered
+from .classes import register
 
 _INTERPOLATIONS = ("nearest", "bilinear")  # of our kernel
 
@@ -40,12 +40,12 @@ class _Reorder(BlockedLayer, _Identity):
         return config
 
 
-@registered
+@register
 class ToBlocked(_Reorder):
     """Cuts the channels of [N, .., C] into blocks of 16: [N, ceil(C / 16), .., 16], those of a
     volume [N, D, H, W, C] slice by slice: [N, D, ceil(C / 16), H, W, 16].
 
-    Layers of bd.layers behind it stay blocked, up to `FromBlocked`. float32; one to three spatial
+    Layers of bd.layers after it stay blocked, up to `FromBlocked`. float32; one to three spatial
     dimensions.
 
     Raises:
@@ -77,7 +77,7 @@ class ToBlocked(_Reorder):
         super().build(input_shape)
 
 
-@registered
+@register
 class FromBlocked(_Reorder):
     """Brings a blocked tensor back to [N, .., C].
 
@@ -111,7 +111,7 @@ class FromBlocked(_Reorder):
             )
 
 
-@registered(example="4")
+@register(example="4")
 class ChannelShuffle(BlockedLayer, _Identity):
     """ShuffleNet's channel shuffle: [.., C] seen as [.., groups, C / groups], transposed.
 
@@ -154,7 +154,7 @@ class ChannelShuffle(BlockedLayer, _Identity):
         return super().get_config() | {"groups": self.groups}
 
 
-@registered
+@register
 class UpSampling2D(BlockedLayer, keras.layers.UpSampling2D):
     """keras.layers.UpSampling2D; blocked, on our kernel.
 
@@ -174,7 +174,7 @@ class UpSampling2D(BlockedLayer, keras.layers.UpSampling2D):
         return self.finish(resize(inputs, self.interpolation, **options), self.blocked_channels)
 
 
-@registered
+@register
 class ZeroPadding2D(BlockedLayer, keras.layers.ZeroPadding2D):
     """keras.layers.ZeroPadding2D; blocked, height and width are padded where they lie.
 

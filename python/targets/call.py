@@ -160,7 +160,7 @@ class Call:
 
 @unconverted
 class MaskedCall:
-    """A Call whose results carry masks for the layers and losses behind it."""
+    """A Call whose results carry masks for the layers and losses after it."""
 
     def __init__(self, call, masks):
         """

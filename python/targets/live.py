@@ -25,7 +25,7 @@ _OTHER_GRAPH = (
 class LiveCall:
     """A Call that follows the weights of its original.
 
-    Each run first looks whether one of them has changed; the first one behind a change folds them
+    Each run first looks whether one of them has changed; the first one after a change folds them
     anew. A graph that runs it holds an op that does the same when it runs.
 
     Attributes:

@@ -15,6 +15,7 @@ from .eager import why_unavailable
 from .files import Path, read_keras
 from .keras import Keras
 from .keras_result import OptimizedKerasModel
+from .result import OptimizedFunction, OptimizedModel
 from .saved_model import SavedModel
 from .target import Settings, Target
 from .tensorflow import Concrete, Function, Module
@@ -36,7 +37,7 @@ def optimize(
     example=None,
     verify: bool | float | None = None,
     options: Options | None = None,
-):
+) -> OptimizedFunction | OptimizedModel | OptimizedKerasModel:
     """Rewrites a model or function so that it runs on this library's kernels where it can.
 
     Inputs, outputs, names, dtypes and dynamic sizes stay. The result is for inference. Gradients
@@ -126,7 +127,9 @@ def optimize(
     return kind(target, settings).result()
 
 
-def load(path: str | os.PathLike, *, custom_objects: Mapping[str, object] | None = None):
+def load(
+    path: str | os.PathLike, *, custom_objects: Mapping[str, object] | None = None
+) -> OptimizedModel | OptimizedKerasModel:
     """Loads a SavedModel with calls that are as fast as those of `optimize`'s result.
 
     One that `optimize_saved_model`, `fast.save` or the command line wrote is called as it is;

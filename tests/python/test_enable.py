@@ -273,7 +273,7 @@ def test_explicit_results_and_saving_go_on(network, images, tmp_path):
     concrete(tf.constant(images))
     fast = bd.optimize(network, input_signature=[tf.TensorSpec((None, 8, 8, 3))], verify=True)
     assert close(fast(images), want) and close(tf.function(fast)(images), want)
-    assert states() == ["optimized", "left"] and reason() == "it has ops of ours already"
+    assert states() == ["optimized", "left"] and reason() == "it has ops of tf_blockdnn already"
     holder = tf.Module()
     holder.kernel, holder.call = network.kernel, network
     tf.saved_model.save(holder, tmp_path, signatures=concrete)
