@@ -149,7 +149,7 @@ const Algorithm* Choose(const ConvDesc& desc, Isa isa, int threads) {
 std::string PlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa isa, int threads,
                    ConvPlan* plan) {
   *plan = ConvPlan();
-  plan->desc = desc;
+  plan->desc = plan->run_desc = desc;
   plan->isa = isa;
   plan->threads = threads;
   plan->algorithm = &algorithm;

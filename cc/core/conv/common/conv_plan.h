@@ -66,6 +66,7 @@ extern const Algorithm kRows, kDepthwise, kLanes, kDirect, kGemm, kWinograd;
 
 struct ConvPlan {
   ConvDesc desc;
+  ConvDesc run_desc;  // of what runs: the same, but for the axes of a plane of one row
   Isa isa = Isa::kGeneric;
   int threads = 1;
   const Algorithm* algorithm = nullptr;

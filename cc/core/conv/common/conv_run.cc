@@ -45,7 +45,7 @@ ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPos
   epilogue.program = plain_dst ? nullptr : program;
   epilogue.silu = plan.epilogue.silu;
   return {plan,
-          plan.desc,
+          plan.run_desc,
           buffers,
           PaddedBias(plan, buffers, scratch),
           ResolveSum(plan, buffers),

@@ -99,12 +99,13 @@ struct TaskUnits {
   explicit TaskUnits(const ConvRun& run)
       : p(run.plan.Own<DirectPlan>()), unit_pixels(p.strip_pixels) {
     const ConvPlan& plan = run.plan;
-    const ConvDesc& d = plan.desc;
+    const ConvDesc& d = plan.run_desc;
     if (p.icb_chunk < plan.icb || d.groups > 1) return;  // a task is one unit
     by_groups = p.packs_panels || p.group_splits > 1 || p.groups.size() >= kFewGroups;
     if (by_groups) return;
-    unit_pixels =
-        p.in_place && !p.by_row ? TilePixels(plan.isa, FamilyOf(p), p.groups[0].blocks) : d.ow();
+    const int64_t tile = TilePixels(plan.isa, FamilyOf(p), p.groups[0].blocks);
+    const bool any_pixels = (p.in_place || d.ow() == 1) && !p.by_row;
+    unit_pixels = any_pixels ? tile : d.ow();
   }
 
   int64_t Count(const TaskRange& r) const {

@@ -35,7 +35,7 @@ struct Hwio {
 class GroupPacker {
  public:
   GroupPacker(const ConvPlan& plan, const Hwio& w, const OutputGroup& g, float* out)
-      : plan_(plan), d_(plan.desc), w_(w), g_(g), lanes_(g.blocks * kBlock), out_(out) {}
+      : plan_(plan), d_(plan.run_desc), w_(w), g_(g), lanes_(g.blocks * kBlock), out_(out) {}
 
   // Source blocks [begin, end) of those that reach the group, of which block `first` lies at `out`;
   // of an NHWC source all taps of a block's channels.
@@ -105,7 +105,7 @@ void PackLanes(const ConvDesc& d, const float* hwio, int64_t b, float* out) {
 // Of narrow types: the same rows in dwords.
 void PackNarrowGroup(const ConvPlan& plan, const float* hwio, const OutputGroup& g, float* packed) {
   const DirectPlan& p = plan.Own<DirectPlan>();
-  const ConvDesc& d = plan.desc;
+  const ConvDesc& d = plan.run_desc;
   const int64_t taps = d.kh() * d.kw(), lanes = g.blocks * kBlock, o0 = g.first_block * kBlock;
   const int64_t ic_group = d.ic() / d.groups, oc_group = d.oc() / d.groups;
   int32_t* sums = nullptr;
@@ -154,7 +154,7 @@ void PackPanel(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t
 
 void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
   const DirectPlan& p = plan.Own<DirectPlan>();
-  const ConvDesc& d = plan.desc;
+  const ConvDesc& d = plan.run_desc;
   if (p.packs_panels) return;  // done in the run
   if (p.narrow()) {
     return pool.ParallelFor(
@@ -197,13 +197,13 @@ void SuitDirect(const ConvPlan& plan, const float* src, float* packed, ThreadPoo
   if (!p.fip() || plan.empty()) return;
   // Of the first image; a few vectors tell a mean to a factor of 4.
   constexpr int64_t kSamples = 256;
-  const int64_t pixels = plan.desc.src.pixels(), vectors = plan.icb * pixels;
+  const int64_t pixels = plan.run_desc.src.pixels(), vectors = plan.icb * pixels;
   const int64_t step = CeilDiv(vectors, kSamples);
   double squares = 0;
   int64_t count = 0;
   for (int64_t v = 0; v < vectors; v += step, count += kBlock) {
     const float* x =
-        src + plan.src_block(v / pixels) * plan.desc.src.block_stride() + v % pixels * kBlock;
+        src + plan.src_block(v / pixels) * plan.run_desc.src.block_stride() + v % pixels * kBlock;
     for (int64_t i = 0; i < kBlock; ++i) squares += double{x[i]} * x[i];
   }
   const int exponent = FipExponentOf(squares, count);

@@ -67,7 +67,7 @@ constexpr int64_t kShortestRow = 7;
 
 // Lays out a strip of `rows` output rows and the taps into it.
 void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
-  const ConvDesc& d = plan.desc;
+  const ConvDesc& d = plan.run_desc;
   p->strip_rows = rows;
   p->tap_offsets.clear();
   if (p->in_place && !p->blocked()) {
@@ -142,9 +142,20 @@ void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
   p->strip.count = p->icb_chunk * d.kw() * column;
 }
 
+// A plane of one row lies as one of one column does, whose pixels are rows: these are shared out
+// among tasks, and a strip holds them once for all taps.
+void StandUp(ConvDesc* d) {
+  const auto upright = [](const TensorView& v) {
+    return TensorView(v.dtype(), v.layout(), {v.n(), v.c(), v.w(), v.h()}, v.image_stride());
+  };
+  d->src = upright(d->src);
+  d->dst = upright(d->dst);
+  std::swap(d->windows.h, d->windows.w);
+}
+
 // All of a dot's weights are one group: [icb][tap][oc][16 lanes of ic].
 OutputGroups DotGroup(const ConvPlan& plan) {
-  const ConvDesc& d = plan.desc;
+  const ConvDesc& d = plan.run_desc;
   OutputGroups groups;
   groups.list.push_back({0, plan.ocb, 0, plan.icb, 0});
   groups.packed_floats = plan.icb * d.kh() * d.kw() * d.oc() * kBlock;
@@ -181,7 +192,7 @@ bool MayPackPanels(const Algorithm& self, const ConvDesc& d) {
 // Picks strip size and group splits by estimated cycles of the busiest thread: multiply-adds at 2 a
 // cycle, copied strips, what others made of the source, and a group's weights once a strip.
 void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
-  const ConvDesc& d = plan.desc;
+  const ConvDesc& d = plan.run_desc;
   const int64_t group_count = p->groups.size();
   const bool fip = p->fip();
   const double k = static_cast<double>(p->groups.packed_floats) / (kBlock * plan.ocb);
@@ -293,7 +304,10 @@ ConvCost Cost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
 }
 
 void Plan(const Algorithm& self, ConvPlan* plan) {
-  const ConvDesc& d = plan->desc;
+  const ConvDesc& d = plan->run_desc;
+  if (d.src.blocked() && d.ih() == 1 && d.oh() == 1 && d.kh() == 1 && d.kw() > 1) {
+    StandUp(&plan->run_desc);
+  }
   const auto own = std::make_shared<DirectPlan>();
   DirectPlan* p = own.get();
   plan->own = own;

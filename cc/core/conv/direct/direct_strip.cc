@@ -102,6 +102,9 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
   const ConvDesc& d = run.d;
   const int64_t row = d.ow() * p.pixel;
   const int64_t pixel_bytes = kBlock * run.plan.src_bytes;
+  // Rows that are copied whole, or are pixels, are copied as one.
+  const bool whole = d.kw() == 1 && d.sw() == 1 && d.pad_left() == 0 && d.ow() == d.iw() &&
+                     (d.sh() == 1 || d.iw() == 1);
   for (int64_t b = b0; b < b1; ++b) {
     const float* block = run.SrcBlock(n, b);
     if (d.pointwise()) {  // words of what is in place else: rows follow each other
@@ -127,15 +130,23 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
       for (int64_t phase = 0; phase < d.sh(); ++phase) {
         const int64_t unused = p.strip_rows - rows;  // the last strip may be shorter
         const int64_t depth = p.phase_row[phase + 1] - p.phase_row[phase] - unused;
-        for (int64_t q = 0; q < depth; ++q) {
+        for (int64_t q = 0; q < (whole ? std::min<int64_t>(1, depth) : depth); ++q) {
           const int64_t ih = (h0 + q) * d.sh() + phase - d.pad_top();
           GatherArgs a;
-          a.src = ih >= 0 && ih < d.ih() ? BytesFrom(block, ih * d.iw() * pixel_bytes) : nullptr;
           a.dst = strip + (p.phase_row[phase] + q) * row;
-          a.px = d.ow();
-          a.first = w * d.dw() - d.pad_left();
-          a.stride = d.sw();
-          a.size = d.iw();
+          if (whole) {
+            a.src = block;
+            a.px = depth * d.ow();
+            a.first = ih * d.iw();
+            a.stride = d.sh();
+            a.size = d.ih() * d.iw();
+          } else {
+            a.src = ih >= 0 && ih < d.ih() ? BytesFrom(block, ih * d.iw() * pixel_bytes) : nullptr;
+            a.px = d.ow();
+            a.first = w * d.dw() - d.pad_left();
+            a.stride = d.sw();
+            a.size = d.iw();
+          }
           if (p.words()) {
             GatherWords(run, a);
           } else {

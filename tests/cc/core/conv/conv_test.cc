@@ -96,6 +96,39 @@ TEST_P(ConvTest, StridesDilationsAndAsymmetricPadding) {
   }
 }
 
+// A plane of one row is run as one of one column, and columns are copied as one row.
+TEST_P(ConvTest, PlanesOfOneRowOrColumn) {
+  for (int64_t stride : {1, 2, 3}) {
+    for (int64_t dilation : {1, 4}) {
+      for (int64_t pad : {0, 5}) {
+        ConvShape d;
+        d.n = 2;
+        d.ic = 20;
+        d.oc = 33;
+        d.ih = d.kh = d.oh = 1;
+        d.iw = 300;
+        d.kw = 7;
+        d.sw = stride;
+        d.dw = dilation;
+        d.pad_left = pad;
+        d.ow = (d.iw + pad + 2 - (d.kw - 1) * dilation - 1) / stride + 1;
+        d.algorithm = ConvAlgorithm::kDirect;
+        d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
+        Run(d);
+        std::swap(d.ih, d.iw);
+        std::swap(d.kh, d.kw);
+        std::swap(d.oh, d.ow);
+        std::swap(d.sh, d.sw);
+        std::swap(d.dh, d.dw);
+        std::swap(d.pad_top, d.pad_left);
+        Run(d);
+        d.iw = d.ow = 3;  // rows that are copied whole
+        Run(d);
+      }
+    }
+  }
+}
+
 TEST_P(ConvTest, PaddingLargerThanTheSource) {
   ConvShape d = Square(16, 2, 16, 3, 1, 0);
   d.pad_top = d.pad_left = 5;
