@@ -1,8 +1,10 @@
 """Values of subgraphs that depend on constants and never-assigned variables only.
 
 What only moves elements keeps their type and, where NumPy can, their memory: convolution weights
-stay as they are stored. All else TensorFlow computes itself, in float64 where the graph computes in
-float32, so that a folded batch normalisation is rounded once.
+stay as they are stored. All else TensorFlow computes itself: continuous functions in float64 where
+the graph computes in float32, so that a folded batch normalisation is rounded once, and others,
+with all that leads to them, as the graph does. A sign, a rounded number, a comparison or an index
+that was made of finer numbers could be another one.
 """
 
 import contextlib
@@ -16,10 +18,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
-from ..tensorflow_private import context, dtypes, execute, tensor_util
-from .elementwise_ops import BINARY, COMPARISONS, STEPS, UNARY
+from ..tensorflow_private import context, dtypes, execute, op_def_registry, tensor_util
+from .elementwise_ops import BINARY, STEPS, UNARY
 from .moves import MOVES, move, moved
-from .quantized import QUANTIZING
 from .types import definition, input_dtypes, output_dtypes, outputs, value_of
 from .view import GraphView, Node, Ref, producers_first
 
@@ -29,15 +30,16 @@ _FEW = 64  # elements
 _READERS = frozenset(
     {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "Identity"}
 )
-# What weights are made of, beside what moves elements: functions whose results are not much larger
-# than what they read.
-_FUNCTIONS = UNARY.union(
+# What weights are mostly made of.
+_CONTINUOUS = UNARY.union(
     BINARY,
-    COMPARISONS,
-    QUANTIZING,
-    "AddN BatchMatMul BatchMatMulV2 BatchMatMulV3 Cast Einsum Fill LogSoftmax LogicalAnd "
-    "LogicalNot LogicalOr MatMul Max Mean Min OnesLike Pad PadV2 Prod Select SelectV2 Softmax Sum "
-    "XlaDynamicUpdateSlice ZerosLike".split(),
+    "AddN BatchMatMul BatchMatMulV2 BatchMatMulV3 Cast Einsum Fill LogSoftmax MatMul Max Mean Min "
+    "OnesLike Pad PadV2 Prod Select SelectV2 Softmax Sum XlaDynamicUpdateSlice ZerosLike".split(),
+).difference(STEPS)
+# Stateless, but their results are not those of their inputs alone.
+_OF_FRAMES = frozenset(
+    "Enter Exit LoopCond Merge NextIteration Placeholder PlaceholderV2 PlaceholderWithDefault "
+    "RefEnter RefExit RefMerge RefNextIteration RefSwitch Switch".split()
 )
 
 
@@ -61,20 +63,47 @@ def _few(definition: bytes) -> np.ndarray:
     return value
 
 
-def _jumps(node: Node) -> bool:
-    """Whether floats decide: what is rounded as float64 may fall on the other side of a bound."""
-    read, written = ([*map(dtypes.as_dtype, f(node))] for f in (input_dtypes, output_dtypes))
-    jumps = node.op in STEPS or not all(kind.is_floating for kind in written)
-    return jumps and any(kind.is_floating for kind in read)
+def _is_computed(node: Node) -> bool:
+    """Whether the results follow from the inputs alone, and all of them are numbers."""
+    if node.op in MOVES:
+        return True
+    if node.op in _OF_FRAMES or not _is_function(node.op):
+        return False
+    kinds = [*input_dtypes(node), *output_dtypes(node)]
+    return all(map(_is_number, kinds))
 
 
-def _evaluate(node: Node, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+@functools.cache
+def _is_function(op: str) -> bool:
+    """Whether nothing but inputs and numbers decides what an op of TensorFlow's does."""
+    if op.startswith("Blockdnn") or (op_def := op_def_registry.get(op)) is None:
+        return False
+    calls = any("func" in attr.type for attr in op_def.attr)
+    return not (op_def.is_stateful or calls) and bool(op_def.input_arg)
+
+
+@functools.cache
+def _is_number(kind: int) -> bool:
+    kind = dtypes.as_dtype(kind)
+    return kind.is_floating or kind.is_integer or kind.is_complex or kind.is_bool
+
+
+def _is_continuous(node: Node) -> bool:
+    """Whether finer arguments give finer results."""
+    written = map(dtypes.as_dtype, output_dtypes(node))
+    return node.op in MOVES or (node.op in _CONTINUOUS and all(k.is_floating for k in written))
+
+
+def _evaluate(node: Node, values: Sequence[np.ndarray], exactly: bool) -> list[np.ndarray]:
     """What TensorFlow makes of the inputs; nothing where it raises.
 
-    In float64 where the graph computes in float32, but for what rounds to a grid; float16 is
-    rounded after each step, as the graph does.
+    In float64 where the graph computes in float32; float16 is rounded after each step, as the graph
+    does.
+
+    Args:
+        exactly: in the types of the graph alone.
     """
-    for widens in [False] if node.op in QUANTIZING else [True, False]:
+    for widens in [False] if exactly else [True, False]:
         fed = _widen(node) if widens else node
         with tf.init_scope(), tf.device("CPU:0"), contextlib.suppress(tf.errors.OpError):
             kinds = map(dtypes.as_dtype, input_dtypes(fed))
@@ -122,6 +151,7 @@ class Constants:
         self._constant: dict[str, bool] = {}
         self._small: dict[str, bool] = {}
         self._values: dict[str, Sequence[np.ndarray]] = {}  # of the outputs of a node
+        self._exact: dict[str, Sequence[np.ndarray]] = {}  # the same, as the graph computes them
         self._read_values: dict[str, np.ndarray] = {}
         self._read_tensors: dict[str, object] = {}
         self._read_only: dict[str, bool] = {}
@@ -132,6 +162,7 @@ class Constants:
         other._constant, other._read_only = dict(self._constant), dict(self._read_only)
         other._small = dict(self._small)
         other._values, other._read_values = dict(self._values), self._read_values
+        other._exact = dict(self._exact)
         other._read_tensors = self._read_tensors
         return other
 
@@ -203,6 +234,13 @@ class Constants:
         values = self._known(self._values, self._outputs, ref)
         return values[ref.port] if values else None
 
+    def _exact_value(self, ref: Ref) -> np.ndarray | None:
+        """The value as the graph computes it, all of it in its own types."""
+        if not self.is_constant(ref):
+            return None
+        values = self._known(self._exact, self._exact_outputs, ref)
+        return values[ref.port] if values else None
+
     def _known(self, table: dict, decide: Callable, ref: Ref):
         """What `decide` says of the node that makes a tensor, behind those of which it is made."""
         if ref.node not in table:
@@ -213,32 +251,41 @@ class Constants:
 
     def _sources(self, name: str, table: dict) -> list[str]:
         """The nodes that have to be in the table before this one is."""
-        made_of = () if name in table else _made_of(self._view.node(name))
+        node = self._view.node(name)
+        ends = name in table or (table is self._values and not _is_continuous(node))
+        made_of = () if ends else _made_of(node)
         return [ref.node for ref in made_of if ref.node in self._view]
 
     def apply(self, node: Node, x: np.ndarray) -> np.ndarray | None:
         """What a node, all of whose other inputs are constant, makes of x as the first of them."""
         values = [x, *map(self.value, node.inputs[1:])]
-        return (_evaluate(node, values) or [None])[0]
+        return (_evaluate(node, values, not _is_continuous(node)) or [None])[0]
 
     def _outputs(self, node: Node) -> Sequence[np.ndarray]:
         """The values of a constant node's outputs; nothing where TensorFlow raises."""
+        exactly = not _is_continuous(node)
+        return self._results(node, self._exact_value if exactly else self.value, exactly)
+
+    def _exact_outputs(self, node: Node) -> Sequence[np.ndarray]:
+        return self._results(node, self._exact_value, exactly=True)
+
+    def _results(self, node: Node, value: Callable, exactly: bool) -> Sequence[np.ndarray]:
         if node.op == "Const":
             return [array(node.attr["value"].tensor)]
         if node.op == "ReadVariableOp":
             return [self._read(self._resource(node))]
         if node.op == "Placeholder":
             constants, source = self._outer[node.name]
-            return [constants.value(source)]
+            return [(constants._exact_value if exactly else constants.value)(source)]
         if node.op == "ResourceGather":
-            params, indices = self._read(self._resource(node)), self.value(node.inputs[1])
+            params, indices = self._read(self._resource(node)), value(node.inputs[1])
             fits = ((0 <= indices) & (indices < len(params))).all()
             return [params[indices]] if fits else []
-        values = list(map(self.value, node.inputs))
-        if any(value is None for value in values):
+        values = list(map(value, node.inputs))
+        if any(one is None for one in values):
             return []
-        arrays = map(self.value, moved(node)) if node.op in MOVES else ()
-        return (arrays and move(node, [*arrays], self.value)) or _evaluate(node, values)
+        arrays = map(value, moved(node)) if node.op in MOVES else ()
+        return (arrays and move(node, [*arrays], value)) or _evaluate(node, values, exactly)
 
     def scalar(self, ref: Ref) -> float | None:
         """The value as a float where it is constant and has one element."""
@@ -305,5 +352,4 @@ def _made_of(node: Node) -> list[Ref]:
         return []
     if node.op == "ResourceGather":
         return node.inputs[1:]
-    computes = node.op in MOVES or (node.op in _FUNCTIONS and not _jumps(node))
-    return node.inputs if computes else []
+    return node.inputs if _is_computed(node) else []

@@ -133,9 +133,31 @@ def test_what_raises_in_each_call_has_no_value():
 
 
 @pytest.mark.parametrize(
-    "build", [lambda x: tf.cast(x * 3.0, tf.int32), lambda x: tf.less(x, 1.0) | tf.not_equal(x, x)]
+    "build",
+    [
+        lambda x: tf.cast(x * 3.0, tf.int32),
+        lambda x: tf.less(x, 1.0) | tf.not_equal(x * 3.0, 1.0),
+        lambda x: tf.sign(x * 3.0 - 1.0) + tf.round(x * 1.5),
+        lambda x: tf.cast(tf.argmax(tf.stack([x * 3.0, tf.ones_like(x)])), tf.float32) * x,
+        lambda x: tf.floor(x * 3.0) * 0.1 + tf.sort(x),
+        lambda x: tf.random.stateless_uniform([1], [1, 2]) * x,
+    ],
 )
-def test_floats_decide_nothing(build):
-    """Rounded as float64 they may lie on the other side of an integer, or of each other."""
+def test_what_jumps_is_computed_as_the_graph_computes_it(build):
+    """Rounded as float64 it may lie on the other side of a bound: 1/3 * 3 is 1 in float32 alone."""
+    x = np.float32([1 / 3])
+    constants, _ = _graph(lambda v: tf.identity(build(_read(v)), name="out"), [x])
+    np.testing.assert_array_equal(
+        constants.value(Ref("out")).astype(np.float32), build(tf.constant(x)).numpy()
+    )
+
+
+@pytest.mark.parametrize("build", [lambda x: x + tf.random.uniform([1]), lambda x: x + _given(x)])
+def test_what_is_another_in_each_call_is_no_constant(build):
     constants, _ = _graph(lambda v: tf.identity(build(_read(v)), name="out"), [[1 / 3]])
     assert not constants.is_constant(Ref("out"))
+
+
+def _given(x):
+    """A number that each call may replace."""
+    return tf.compat.v1.placeholder_with_default(tf.ones_like(x), x.shape)

@@ -44,6 +44,34 @@ def test_another_device(rewrite, weights, device, converted):
         assert result.reason("placed") == "it is placed on /device:GPU:0"
 
 
+def _straight_through(function):
+    return tf.custom_gradient(lambda kernel: (function(kernel), lambda gradient: gradient))
+
+
+def _rounded(kernel):
+    step = tf.reduce_max(tf.abs(kernel)) / 7
+    return kernel + tf.stop_gradient(tf.round(kernel / step) * step - kernel)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        tf.sign,
+        _rounded,
+        _straight_through(tf.sign),
+        lambda kernel: tf.clip_by_value(tf.abs(kernel), 0.1, 0.9),
+        lambda kernel: tf.nn.l2_normalize(kernel, [0, 1, 2]),
+        lambda kernel: tf.einsum("hwio,op->hwip", kernel, tf.round(kernel[0, 0] * 4)),
+        lambda kernel: tf.where(tf.greater(kernel, 0), kernel, tf.floor(kernel)),
+        lambda kernel: tf.math.cumsum(kernel, 3),
+    ],
+)
+def test_weights_that_go_through_ops_are_folded(rewrite, weights, make):
+    kernel = weights(3, 3, 16, 16)
+    result = rewrite(lambda x: tf.nn.conv2d(x, make(kernel), **_SAME), [1, 6, 6, 16])
+    assert result.blockdnn == {"Conv": 1, "Reorder": 2}, result.report.summary()
+
+
 @converts([1, 6, 6, 16], reason=("Conv2D", "computed or assigned"))
 def test_computed_weights(x, weights):
     return tf.nn.conv2d(x, weights(3, 3, 16, 16) * tf.reduce_mean(x), **_SAME)

@@ -121,6 +121,20 @@ def test_a_snapshot_stays(network, pictures):
     np.testing.assert_array_equal(fast(pictures), was)
 
 
+def test_signs_of_weights_follow(weights, image, same):
+    kernel, x = weights(3, 3, 16, 16), image(1, 6, 6, 16)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6, 6, 16])], autograph=False)
+    def function(x):
+        return tf.nn.conv2d(x, tf.sign(kernel), 1, "SAME")
+
+    fast = bd.optimize(function, weights="live")
+    assert fast.report.count("BlockdnnConv") == 1
+    same(fast(x), function(x))
+    kernel.assign(-kernel[::-1])
+    same(fast(x), function(x))
+
+
 def _scaled(kernel, scale):
     """A convolution and a maximum by a variable, which becomes an attribute of the op."""
     y = lambda x: tf.minimum(tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME")), scale)  # noqa: E731
