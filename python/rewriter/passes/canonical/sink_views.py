@@ -5,6 +5,10 @@ back. TensorFlow runs a 1-D convolution or pooling as a 2-D one of height 1, Exp
 Squeeze, and a dilation between SpaceToBatchND and BatchToSpaceND. Groups of channels are another
 shape, [N, H, W, G, K]. What stands between would end the blocked region; views sink through it
 (views.py) until they meet the next one, which cancels them.
+
+Keras 2 writes layer normalisation as a batch normalisation in training of one NCHW image whose
+channels are the rows, reshape(batch_norm(reshape(x, [1, rows, C, 1])), shape(x)) * gamma + beta: it
+is written out before.
 """
 
 import numpy as np
@@ -27,6 +31,9 @@ _MARGINS = frozenset({"BatchToSpaceND", "SpaceToBatchND"})
 
 def sink_views(body: Body, context: Context) -> None:
     """Computes on pictures what is written for NCHW tensors, lines and groups of channels."""
+    for node in body.view:
+        if node.op in _BATCH_NORMS and not body.view.has_control_edges(node.name):
+            _normalise_rows(node, body)
     views = Views(body, _is_kind, takes=_is_of_groups)
     for node in body.view.topological():
         if node.name not in body.view or body.view.has_control_edges(node.name):
@@ -37,6 +44,48 @@ def sink_views(body: Body, context: Context) -> None:
             _pad_plane(node, views)
         else:
             views.sink(node)
+
+
+def _normalise_rows(node: Node, body: Body) -> None:
+    """Writes a batch norm of one image as the layer norm that it is of the rows of x."""
+    view, shapes = body.view, body.shapes
+    before, behind = view.producer(node.inputs[0]), view.only_reader(node.ref)[0]
+    trains = node.attr["is_training"].b and node.attr["data_format"].s == b"NCHW"
+    if not trains or behind is None or {before.op, behind.op} != {"Reshape"}:
+        return
+    x, image = before.inputs[0], shapes.shape(before.ref) or ()
+    channels = (shapes.shape(x) or (None,))[-1]
+    is_row = len(image) == 4 and (image[0], *image[2:]) == (1, channels, 1)
+    if not is_row or not isinstance(channels, int) or not shapes.equal(x, behind.ref):
+        return
+    is_plain = _is_full(node.inputs[1], 1.0, body) and _is_full(node.inputs[2], 0.0, body)
+    statistics = any(view.use_count(Ref(node.name, port)) for port in range(1, 6))
+    if not is_plain or statistics or not is_float32(view, node.ref):
+        return
+    last, found = behind, {"Mul": 1.0, "AddV2": 0.0}
+    for op in found:
+        reader, index = view.only_reader(last.ref)
+        other = reader and reader.op == op and reader.inputs[1 - index]
+        if other and body.constants.is_constant(other) and shapes.shape(other) == (channels,):
+            found[op], last = other, reader
+    write = body.writer(last.name)
+    mean = write.add("mean", "Mean", x, [-1], keep_dims=True)
+    squares = write.add("squares", "SquaredDifference", x, mean)
+    variance = write.add("variance", "Mean", squares, [-1], keep_dims=True)
+    shifted = write.add("shifted", "AddV2", variance, node.attr["epsilon"].f)
+    scaled = write.add("scaled", "Mul", write.add("root", "Rsqrt", shifted), found["Mul"])
+    moved = write.add("moved", "Mul", mean, scaled)
+    left = write.add("left", "Sub", found["AddV2"], moved)
+    write.put("AddV2", write.add("normal", "Mul", x, scaled), left)
+
+
+def _is_full(ref: Ref, number: float, body: Body) -> bool:
+    """Whether all elements of a tensor are that number."""
+    node = body.view.producer(ref)
+    if node.op == "Fill":
+        return body.constants.scalar(node.inputs[1]) == number
+    value = body.constants.value(ref)
+    return value is not None and bool((value == number).all())
 
 
 def _is_kind(node: Node, body: Body) -> bool:

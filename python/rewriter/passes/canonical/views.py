@@ -26,6 +26,7 @@ from ....graph import (
     leaves,
     open_sizes,
     size_of,
+    slices,
     view_axes,
     views_beside,
     write_views,
@@ -35,6 +36,8 @@ from ....graph.elementwise_ops import BINARY, UNARY
 _IDENTITIES = frozenset({"Identity", "StopGradient"})
 _WIDENING = frozenset({"ConcatV2", "Pad"})
 _REDUCTIONS = frozenset({"Max", "Mean", "Min", "Sum"})
+_CUTS = frozenset({"Slice", "StridedSlice"})
+_SPLITS = frozenset({"Split", "SplitV"})
 
 
 class View(NamedTuple):
@@ -89,6 +92,12 @@ class Views:
             self._cancel(node, view)
         elif node.op in _REDUCTIONS:
             self._reduce(node, view)
+        elif node.op in _CUTS:
+            if node.inputs[0] == view.node.ref and view.node.op != "Reshape":
+                self._cut(node, view)
+        elif node.op in _SPLITS:
+            if view.node.op != "Reshape":
+                self._split(node, view)
         elif inputs := self._inputs(node, view):
             self._work_below(node, view, inputs)
 
@@ -96,18 +105,56 @@ class Views:
         """Does the node's work on these tensors, and puts the view of the result in its place."""
         body, write, (_, *settings) = self.body, self.body.writer(node.name), view.node.inputs
         before, after = (body.shapes.shape(ref) for ref in (view.node.ref, node.ref))
-        done = body.view.add(Node(f"{node.name}/x", node.op, inputs, node.controls, node.proto))
-        body.shapes.shape(done.ref)  # while its op can be asked for it
+        done = self._below(node, inputs)
         if view.node.op == "Reshape":
             if node.op in _WIDENING:
                 before, settings = after, [open_sizes(after)]
             write.put("Reshape", done.ref, *settings)
             body.shapes.put(node.ref, before)
         else:
-            kinds = {"squeeze_dims"} & attribute_types(view.node.op).keys()
-            write.put(
-                view.node.op, done.ref, *settings, **{key: view.node.attr[key] for key in kinds}
-            )
+            write.put(view.node.op, done.ref, *settings, **_kept(view))
+
+    def _below(self, node: Node, inputs: list[Ref]) -> Node:
+        """The node's work on these tensors."""
+        done = Node(f"{node.name}/x", node.op, inputs, node.controls, node.proto)
+        self.body.shapes.shape(self.body.view.add(done).ref)  # while its op can be asked for it
+        return done
+
+    def _cut(self, node: Node, view: View) -> None:
+        """What a slice takes of each axis, it takes of that axis of x."""
+        body, write = self.body, self.body.writer(node.name)
+        taken = slices(node, body.known, len(view.axes)) or []
+        places = {view.axis(n): part for n, part in enumerate(taken) if part != slice(None)}
+        if not places or None in places:
+            return
+        parts = [places.get(at, slice(None)) for at in range(len(view.source))]
+        bounds = [[part.start for part in parts], [part.stop for part in parts]]
+        masks = [sum(1 << at for at, n in enumerate(ends) if n is None) for ends in bounds]
+        begin, end = ([int(n or 0) for n in ends] for ends in bounds)
+        steps = [1 if part.step is None else int(part.step) for part in parts]
+        mask = {"begin_mask": masks[0], "end_mask": masks[1]}
+        done = write.add("x", "StridedSlice", view.x, begin, end, steps, **mask)
+        body.shapes.shape(done)
+        write.put(view.node.op, done, *view.node.inputs[1:], **_kept(view))
+
+    def _split(self, node: Node, view: View) -> None:
+        """Splits x, and makes the view of each part."""
+        body, write = self.body, self.body.writer(node.name)
+        axis = body.shapes.number(node.inputs[0 if node.op == "Split" else -1])
+        at = None if axis is None else view.axis(axis % len(view.axes))
+        parts = [Ref(node.name, port) for port in range(node.attr["num_split"].i)]
+        if at is None or view.node.ref not in node.inputs or any(map(body.view.is_fetched, parts)):
+            return
+        number = write.constant("x/axis", at)
+        inputs = [view.x if ref == view.node.ref else ref for ref in node.inputs]
+        inputs[0 if node.op == "Split" else -1] = number
+        done = self._below(node, inputs)
+        for part in filter(body.view.use_count, parts):
+            source, what = Ref(done.name, part.port), f"part_{part.port}"
+            body.shapes.shape(source)
+            made = write.add(what, view.node.op, source, *view.node.inputs[1:], **_kept(view))
+            body.view.replace_uses(part, made)
+        body.view.remove_dead([node.name])
 
     def _cancel(self, node: Node, view: View) -> None:
         axes = view_axes(node, view.axes, self.body)
@@ -157,6 +204,8 @@ class Views:
             elif is_constant(ref) or self._takes(ref, self.body):
                 shape = self.body.shapes.shape(ref)
                 operands.append((ref, *self._lay_beside(view, shape, is_constant(ref))))
+            elif view.node.op == "Squeeze" and self.body.shapes.equal(ref, view.node.ref):
+                operands.append((self._expanded(ref, view), None, []))
             else:
                 return None
         if any(views is None for _, _, views in operands):
@@ -166,6 +215,15 @@ class Views:
                 ref = write.add(f"x/{n}/repeated", "Mul", ref, ones)
             operands[n] = write_views(views, f"x/{n}", ref, write)
         return operands
+
+    def _expanded(self, ref: Ref, view: View) -> Ref:
+        """A tensor with the axis that the view is without; one ExpandDims serves all readers."""
+        (axis,) = view.node.attr["squeeze_dims"].list.i
+        for reader, index in self.body.view.consumers(ref):
+            is_one = index == 0 and reader.op == "ExpandDims"
+            if is_one and self.body.shapes.number(reader.inputs[1]) == axis:
+                return reader.ref
+        return self.body.writer(ref.node).add("expanded", "ExpandDims", ref, axis)
 
     def _are_alike(self, view: View, other: View) -> bool:
         """Whether another view is made alike, of an x that is broadcast to that of the first."""
@@ -186,12 +244,16 @@ class Views:
         """
         if shape is None or len(shape) > len(view.axes):
             return None, None
-        missing, axes = len(view.axes) - len(shape), list(map(leaves, view.axes))
+        missing = len(view.axes) - len(shape)
+        axes, whole = (list(map(leaves, x)) for x in (view.axes, view.source))
         pairs = list(zip(axes, (1,) * missing + shape, strict=True))
-        if any(size != 1 and not axis for axis, size in pairs):
-            return None, None  # it makes the result larger than x
+        for number, (axis, size) in enumerate(pairs):
+            if size != 1 and not axis:  # The result is larger than x.
+                if (at := view.axis(number)) is None:
+                    return None, None
+                axis.extend(view.source[at])
+                whole[at] = axis
         counted, ones = {leaf for axis, size in pairs if size != 1 for leaf in axis}, None
-        whole = list(map(leaves, view.source))
         parts = {leaf for axis in whole if counted & {*axis} for leaf in axis}
         parts |= {*whole[-1]} if counted and not is_constant else set()
         if parts - counted:
@@ -237,3 +299,9 @@ class Views:
         """Numbers of the type of the node's last input, which they replace."""
         kind = dtype(self.body.view, node.inputs[-1])
         return self.body.writer(node.name).constant("x/numbers", values, kind)
+
+
+def _kept(view: View) -> dict:
+    """The attributes by which the same view is made of another tensor."""
+    keys = {"squeeze_dims"} & attribute_types(view.node.op).keys()
+    return {key: view.node.attr[key] for key in keys}

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 from converts import converts
 
 from tf_blockdnn.python.targets import optimize
@@ -57,6 +58,53 @@ def test_residuals_concatenation_padding_and_pooling(x, weights):
     return tf.reduce_mean(y, 1)
 
 
+def _halves(y):
+    return y[..., :32], y[:, :, 32:]
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [_halves, lambda y: tf.split(y, 2, -1), lambda y: tf.split(y, [32, 32], 2)],
+    ids=["slices", "split", "sizes"],
+)
+def test_gated_layers_are_one_region(rewrite, weights, cut):
+    """WaveNet's: slices of channels, and a sum with what is no result of a convolution."""
+
+    def function(x):
+        for kernel in (weights(3, 32, 64), weights(5, 32, 64)):
+            a, b = cut(_conv1d(kernel)(x))
+            x += tf.tanh(a) * tf.sigmoid(b)
+        return _conv1d(weights(3, 32, 48))(x)
+
+    result = rewrite(function, [None, 50, 32])
+    assert result.blockdnn == {"Concat": 4, "Conv": 3, "Eltwise": 4, "Reorder": 2}
+
+
+@converts([None, 50, 16], {"Conv": 2, "Join": 1, "Reorder": 2}, ops={"StridedSlice": 1})
+def test_every_other_pixel_of_lines(x, weights):
+    """A stride of a blocked tensor is TensorFlow's StridedSlice of it."""
+    y = _conv1d(weights(3, 16, 32))(x)
+    return _conv1d(weights(3, 32, 32))(tf.concat([y, y], 1)[:, ::2])
+
+
+@converts([None, 50, 16], {"Conv": 2, "Pad": 1, "Reorder": 2})
+def test_a_part_of_lines(x, weights):
+    y = _conv1d(weights(3, 16, 32))(x)
+    return _conv1d(weights(3, 32, 32))(y[:, 3:-7])
+
+
+@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras", "tf_keras"])
+def test_normalised_layers_are_one_region(rewrite, library):
+    """The scale has channels where the variance that it multiplies has one."""
+    layers = library.layers
+    x = y = library.Input((20, 16))
+    for _ in range(3):
+        y = layers.Conv1D(32, 3, padding="same")(y)
+        y = layers.ReLU()(layers.LayerNormalization()(y))
+    result = rewrite(library.Model(x, y), [None, 20, 16])
+    assert result.blockdnn == {"Conv": 3, "Eltwise": 3, "LayerNorm": 3, "Reorder": 2}
+
+
 def test_a_network_of_keras():
     layers = keras.layers
     model = keras.Sequential([keras.Input((40, 16))])
@@ -80,7 +128,6 @@ def test_a_network_of_keras():
     "between",
     [
         lambda y: y * tf.constant(np.linspace(1.0, 2.0, 2 * 9 * 16, dtype="f").reshape(2, 9, 16)),
-        lambda y: tf.concat([y, y], 1)[:, ::2],  # along W
         lambda y: tf.nn.softmax(y, 1),
     ],
 )

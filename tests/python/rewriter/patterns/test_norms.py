@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 
 
 def rms(x, w, inverse=tf.math.rsqrt):
@@ -38,6 +39,26 @@ def test_layers_of_keras(rewrite, layer, found, spec):
     layer.set_weights([np.linspace(0.5, 2, 24) for _ in layer.weights])
     result = rewrite(lambda x: tf.math.bessel_i0e(layer(x)), spec)
     assert result.blockdnn == ({"LayerNorm": 1} if found else {})
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": False}, {"center": False}], ids=str)
+@pytest.mark.parametrize("spec", [[None, 24], [None, None, 24], [None, 2, None, 5, 24]], ids=str)
+def test_layers_of_keras_2(rewrite, options, spec):
+    """It normalises one image whose channels are the rows, as a batch in training."""
+    layer = tf_keras.layers.LayerNormalization(**options)
+    layer.build([None] * (len(spec) - 1) + [24])
+    layer.set_weights([np.linspace(0.5, 2, 24) for _ in layer.weights])
+    result = rewrite(lambda x: tf.math.bessel_i0e(layer(x)), spec)
+    assert result.blockdnn == {"LayerNorm": 1}
+    assert result.ops["FusedBatchNormV3"] == 0
+
+
+@pytest.mark.parametrize("axis, rank", [(1, 3), ([1, 2], 4)], ids=str)
+def test_layers_of_keras_2_over_other_axes(rewrite, axis, rank):
+    layer = tf_keras.layers.LayerNormalization(axis=axis)
+    shape = [None, 6, 5, 24][:rank]
+    layer.build(shape)
+    assert rewrite(lambda x: tf.math.bessel_i0e(layer(x)), shape).blockdnn == {}
 
 
 def test_weights_that_change_are_multiplied_behind_it(rewrite):
