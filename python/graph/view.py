@@ -155,10 +155,11 @@ class GraphView:
     ):
         self.library = graph_def.library
         self.versions = graph_def.versions
-        self.fetches = list(fetches)
+        self.fetches = fetches
         self.targets = list(targets)
         self._nodes: dict[str, Node] = {}
-        self._consumers: dict[str, dict[str, None]] = {}  # producer -> consumers, ordered
+        # producer -> consumer, ordered -> which of its inputs; none of who waits for it alone
+        self._consumers: dict[str, dict[str, list[int]]] = {}
         self._sources: dict[str, list[str]] = {}  # consumer -> producers of inputs, then controls
         self._order: list[Node] | None = None  # until the next edit
         self._used: set[str] = set()  # all names so far: none comes again for another tensor
@@ -177,6 +178,17 @@ class GraphView:
         return other
 
     # Reading.
+
+    @property
+    def fetches(self) -> list[Ref]:
+        return list(self._fetches)
+
+    @fetches.setter
+    def fetches(self, refs: Iterable[Ref]) -> None:
+        self._fetches = list(refs)
+        self._fetched: dict[str, list[int]] = {}  # producer -> which of the fetches
+        for place, ref in enumerate(self._fetches):
+            self._fetched.setdefault(ref.node, []).append(place)
 
     def __contains__(self, name: str) -> bool:
         return name in self._nodes
@@ -201,10 +213,9 @@ class GraphView:
 
     def consumers(self, ref: Ref) -> list[tuple[Node, int]]:
         """The (node, input index) pairs that read `ref`."""
-        readers = [self._nodes[name] for name in self._consumers.get(ref.node, ())]
-        return [
-            (node, i) for node in readers for i, source in enumerate(node.inputs) if source == ref
-        ]
+        nodes, pairs = self._nodes, self._consumers.get(ref.node, {}).items()
+        places = ((nodes[name], i) for name, inputs in pairs for i in inputs)
+        return [(node, i) for node, i in places if node.inputs[i].port == ref.port]
 
     def readers(self, name: str) -> list[str]:
         """The nodes that read the node of that name, or wait for it."""
@@ -212,10 +223,10 @@ class GraphView:
 
     def use_count(self, ref: Ref) -> int:
         """How often `ref` is read, fetches included."""
-        return len(self.consumers(ref)) + self.fetches.count(ref)
+        return len(self.consumers(ref)) + len(self._places(ref))
 
     def is_fetched(self, ref: Ref) -> bool:
-        return ref in self.fetches
+        return bool(self._places(ref))
 
     def control_consumers(self, name: str) -> list[Node]:
         readers = (self._nodes[reader] for reader in self._consumers.get(name, ()))
@@ -330,7 +341,7 @@ class GraphView:
 
     def remove(self, name: str) -> None:
         """Removes a node that nothing reads."""
-        if self._consumers.get(name) or any(ref.node == name for ref in self.fetches):
+        if self._consumers.get(name) or self._fetched.get(name):
             raise ValueError(f"node {name!r} is still in use")
         self._disconnect(self._nodes.pop(name))
         self._consumers.pop(name, None)
@@ -353,7 +364,10 @@ class GraphView:
         """Redirects every reader and fetch of `old` to `new`."""
         for node in {id(node): node for node, _ in self.consumers(old)}.values():
             self.set_inputs(node, [new if ref == old else ref for ref in node.inputs])
-        self.fetches = [new if ref == old else ref for ref in self.fetches]
+        for place in self._places(old):
+            self._fetches[place] = new
+            self._fetched[old.node].remove(place)
+            self._fetched.setdefault(new.node, []).append(place)
 
     def prune(self, keep_ops: Iterable[str] = ("Placeholder",)) -> int:
         """Removes what no fetch or target needs; returns how many nodes went."""
@@ -386,9 +400,15 @@ class GraphView:
 
     # Bookkeeping.
 
+    def _places(self, ref: Ref) -> list[int]:
+        """Where a tensor is among the fetches."""
+        places = self._fetched.get(ref.node, ())
+        return [place for place in places if self._fetches[place] == ref]
+
     def _is_needed(self, name: str) -> bool:
-        fetched = any(ref.node == name for ref in self.fetches)
-        return fetched or name in self.targets or bool(self._consumers.get(name))
+        return (
+            bool(self._fetched.get(name)) or name in self.targets or bool(self._consumers.get(name))
+        )
 
     def _insert(self, node: Node) -> None:
         self._used.add(node.name)
@@ -398,8 +418,10 @@ class GraphView:
     def _connect(self, node: Node) -> None:
         self._order = None
         self._sources[node.name] = [name for name, _ in node.inputs] + node.controls
-        for source in self._sources[node.name]:
-            self._consumers.setdefault(source, {})[node.name] = None
+        for i, source in enumerate(self._sources[node.name]):
+            inputs = self._consumers.setdefault(source, {}).setdefault(node.name, [])
+            if i < len(node.inputs):
+                inputs.append(i)
 
     def _disconnect(self, node: Node) -> None:
         self._order = None

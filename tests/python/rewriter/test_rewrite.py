@@ -161,3 +161,58 @@ def test_graphs_may_be_deeper_than_pythons_stack(name, floats):
     x = tf.constant(floats(2, 4, 4, 8))
     assert difference(original(x).numpy(), rewritten.concrete(x).numpy()) < 1e-5
     assert rewritten.report.count("BlockdnnConv") + rewritten.report.count("BlockdnnAttention") == 1
+
+
+def _slices(x, matrix, count):
+    """A locally connected layer: each patch has a product of its own."""
+    patches = [tf.matmul(x[:, i : i + 3], matrix) for i in range(count)]
+    return tf.stack(patches, 1)
+
+
+def _layers(x, matrix, count):
+    for _ in range(count):
+        x = tf.concat([tf.nn.relu(tf.matmul(x[:, :3], matrix)) + 1.0, x[:, 2:]], 1)
+    return x
+
+
+def _results(x, matrix, count):
+    return [tf.matmul(x[:, i : i + 3], matrix) for i in range(count)]
+
+
+def _loops(x, matrix, count):
+    loops = [
+        tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 0.5), [0, x[:, i]])[1]
+        for i in range(count)
+    ]
+    return [tf.matmul(x[:, :3], matrix), *loops]
+
+
+@pytest.mark.parametrize("network", [_slices, _layers, _results, _loops])
+def test_rewriting_is_linear(floats, network):
+    """Counted are the lines of ours that run, each turn of a comprehension, too."""
+
+    def lines(count):
+        ran = 0
+
+        def enter(frame, event, _):
+            return step if "/python/" in frame.f_code.co_filename else None
+
+        def step(frame, event, _):
+            nonlocal ran
+            ran += event == "line"
+            return step
+
+        matrix = tf.constant(floats(3, 2 if network is not _layers else 3))
+        traced = tf.function(lambda x: network(x, matrix, count), autograph=False)
+        concrete = traced.get_concrete_function(tf.TensorSpec([None, 4 * count + 8]))
+        before = sys.gettrace()
+        sys.settrace(enter)
+        try:
+            optimize_concrete(concrete)
+        finally:
+            sys.settrace(before)
+        return ran
+
+    lines(4)  # what is done once a process
+    few, many = lines(40), lines(240)
+    assert many < 6.3 * few, (few, many)
