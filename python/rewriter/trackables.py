@@ -128,8 +128,11 @@ def owners(concrete, roots: Iterable) -> list:
 
 def _handles(item) -> list:
     """The tensors that stand for an object in a graph: a variable's or a table's handle."""
-    if isinstance(item, base.Trackable) and hasattr(item, "handle"):
-        return [item.handle]
+    try:
+        if isinstance(item, base.Trackable) and hasattr(item, "handle"):
+            return [item.handle]
+    except ValueError:  # of a variable that a strategy distributes: those of its replicas
+        return [one.handle for one in getattr(item, "values", None) or item.value.values]
     if hasattr(item, "_resource_handle") or hasattr(type(item), "resource_handle"):
         return [item.resource_handle]
     return []

@@ -1,5 +1,6 @@
 """Optimised functions written as a SavedModel."""
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -49,6 +50,8 @@ def save_functions(
         for one in large:
             del captured[id(one)]
         root._blockdnn_captured = [*({id(t): t for t in held} | captured).values(), *stored]
+        with contextlib.suppress(OSError):  # TensorFlow would write into what others have mapped.
+            os.remove(os.path.join(folder, "assets", BUNDLE))
         tf.saved_model.save(root, folder, signatures=signatures)
 
 

@@ -167,3 +167,20 @@ def test_shapes_of_many_inputs_and_outputs(library, floats):
     assert fast.output_shape == [(None, 6, 6, 16), (None, 16)]
     shapes = fast.compute_output_shape([(2, 8, 8, 3)] * 2)
     assert list(shapes) == [(2, 6, 6, 16), (2, 16)]
+
+
+@pytest.mark.parametrize("weights", ["snapshot", "live"])
+def test_a_model_whose_variables_a_strategy_distributes(library, pictures, weights, same, tmp_path):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    with strategy.scope():
+        x = library.Input([16, 16, 3])
+        y = library.layers.BatchNormalization()(library.layers.Conv2D(16, 3)(x))
+        model = library.Model(x, y)
+    fast, wanted = bd.optimize(model, weights=weights), model(pictures)
+    same(fast(pictures), wanted)
+    same(strategy.run(tf.function(fast), [tf.constant(pictures)]), wanted)
+    model.set_weights([value * 0.5 for value in model.get_weights()])
+    same(fast(pictures), wanted if weights == "snapshot" else model(pictures))
+    fast.save(tmp_path / "fast")
+    (got,) = bd.load(tmp_path / "fast")(pictures).values()
+    same(got, fast(pictures))

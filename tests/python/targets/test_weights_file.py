@@ -81,6 +81,18 @@ def test_sessions_load_them(model, saved, x, tmp_path):
         np.testing.assert_allclose(got[1], model(x), atol=1e-4)
 
 
+def test_saving_in_their_place_leaves_them_to_who_has_them(model, saved, x):
+    wanted, other = model(x), keras.models.clone_model(model)
+    theirs, ours = tf.saved_model.load(saved), bd.load(saved)  # neither of which reads them yet
+    bd.optimize(other).save(saved)
+    np.testing.assert_allclose(_call(theirs, x), wanted, atol=1e-4)
+    np.testing.assert_allclose(next(iter(ours(x).values())), wanted, atol=1e-4)
+    again = bd.load(saved)
+    again.save(saved)
+    for new in (again, bd.load(saved)):
+        np.testing.assert_allclose(next(iter(new(x).values())), other(x), atol=1e-4)
+
+
 def test_each_load_has_its_own_and_the_file_is_mapped_once(model, saved, x):
     before = _mappings()
     first, second, third = (load(saved) for load in [tf.saved_model.load] * 2 + [bd.load])
