@@ -19,15 +19,16 @@ def set_threads(n: int) -> None:
     1. TensorFlow's intra-op setting (`tf.config.threading`, or the session's), where it differs
        from the number of CPUs, which is TensorFlow's default;
     2. the environment variable `TF_NUM_INTRAOP_THREADS`;
-    3. the least of `OMP_NUM_THREADS`, the CPUs that this process may run on (`taskset`, cpusets),
-       and the CPU limit of its control groups (`docker run --cpus`), a part counted as a CPU.
+    3. the least of `OMP_NUM_THREADS`, the cores of the CPUs that this process may run on
+       (`taskset`, cpusets), and the CPU limit of its control groups (`docker run --cpus`), a part
+       counted as a CPU.
 
     TensorFlow's own ops follow 1, 2 and the CPUs, whatever was set here, so a container with half
     a core should set `TF_NUM_INTRAOP_THREADS=1` for both. `bd.info()["threads_source"]` names what
     decided.
 
     Args:
-      n: threads, 1 to 1024. More than there are CPUs make ops slower, not wrong.
+      n: threads, 1 to 1024. More than there are cores make ops slower, not wrong.
 
     Raises:
       ValueError: n is out of range.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "benchmarks/cc/peak_kernel.h"
-#include "cc/base/cpu/caches.h"
+#include "cc/base/machine.h"
 
 namespace bd::layers {
 namespace {
@@ -39,7 +39,7 @@ double MeasurePeak(void (*run)(int64_t), int64_t operations, ThreadPool& pool) {
 Caches DetectCaches() {
   const int64_t l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
   // If the system does not know the size, take that of a common server.
-  return {L2CacheBytes(), l3 > 0 ? l3 : 32 << 20};
+  return {ThisMachine().l2_bytes, l3 > 0 ? l3 : 32 << 20};
 }
 
 std::string CpuName() {

@@ -13,6 +13,7 @@
 #include "benchmarks/cc/contestant.h"
 #include "benchmarks/cc/shapes.h"
 #include "cc/base/cpu/isa.h"
+#include "cc/base/machine.h"
 #include "cc/core/conv/conv_depthwise/conv_depthwise.h"
 
 namespace bd::layers {
@@ -20,7 +21,7 @@ namespace {
 
 constexpr char kUsage[] = R"(usage: plans [--choices] SHAPES...
 
-Prints the longest that an op takes to plan, in microseconds of a core, for numbers of threads and
+Prints the machine, as TF_BLOCKDNN_MACHINE may name a file of it, and the longest that an op takes to plan, in microseconds of a core, for numbers of threads and
 batches; exits with 1 where that is more than 500. With --choices it prints what is chosen instead,
 a line a plan, so that two versions can be compared.
 )";
@@ -108,8 +109,8 @@ std::vector<Op> ReadOps(const std::vector<std::string>& files) {
 bool Print(const std::vector<Op>& ops, bool choices) {
   double most = 0;
   if (!choices) {
-    std::printf("%zu ops, %s; the most microseconds of a plan\nthreads", ops.size(),
-                IsaName(ActiveIsa()));
+    std::printf("%s%zu ops, %s; the most microseconds of a plan\nthreads",
+                ThisMachine().ToString().c_str(), ops.size(), IsaName(ActiveIsa()));
     for (int64_t batch : kBatches) std::printf("  batch %3d", static_cast<int>(batch));
     std::printf("\n");
   }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "cc/base/threads/cpu_limit.h"
+#include "cc/base/machine.h"
 
 namespace bd {
 namespace {
@@ -33,7 +33,7 @@ PoolSize DecidePoolSize(const PoolSizeHints& hints) {
     return {at_most(hints.tensorflow), "TensorFlow's intra-op setting"};
   }
   if (const int threads = Number(hints.tf_environment)) return {threads, "TF_NUM_INTRAOP_THREADS"};
-  PoolSize size = {at_most(hints.affinity_cpus), "the CPUs that this process may run on"};
+  PoolSize size = {at_most(hints.cores), "the cores of the CPUs that this process may run on"};
   const double granted = std::ceil(hints.cgroup_cpus);
   if (granted > 0 && granted < size.threads) {
     size = {static_cast<int>(granted), "the CPU limit of the control group"};
@@ -44,15 +44,15 @@ PoolSize DecidePoolSize(const PoolSizeHints& hints) {
 }
 
 PoolSize PoolSizeFor(int tensorflow) {
-  static const int affinity_cpus = AffinityCpus();
-  static const double cgroup_cpus = CgroupCpus();
+  const Machine& machine = ThisMachine();
   PoolSizeHints hints;
   hints.told = g_told.load(std::memory_order_relaxed) & ~kFixed;
   hints.tensorflow = tensorflow;
   hints.tf_environment = getenv("TF_NUM_INTRAOP_THREADS");
   hints.omp_environment = getenv("OMP_NUM_THREADS");
-  hints.affinity_cpus = affinity_cpus;
-  hints.cgroup_cpus = cgroup_cpus;
+  hints.affinity_cpus = machine.cpus;
+  hints.cores = machine.cores;
+  hints.cgroup_cpus = machine.granted_cpus;
   return DecidePoolSize(hints);
 }
 

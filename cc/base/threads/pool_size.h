@@ -5,8 +5,9 @@
 //                              it differs from the CPUs that TensorFlow takes unasked
 //   3. TF_NUM_INTRAOP_THREADS
 //   4. the least of            OMP_NUM_THREADS, which speaks to all libraries and can therefore
-//                              only lower; the CPUs of the affinity mask; the limit of the
-//                              control groups, a part of a CPU counted as one
+//                              only lower; the physical cores of the affinity mask, since two
+//                              hyperthreads multiply no faster than one and share its L2; the
+//                              limit of the control groups, a part of a CPU counted as one
 //
 // The first op fixes the program's word: plans and scratch are made for a number of threads.
 #pragma once
@@ -23,7 +24,8 @@ struct PoolSizeHints {
   int tensorflow = 0;
   const char* tf_environment = nullptr;  // TF_NUM_INTRAOP_THREADS
   const char* omp_environment = nullptr;
-  int affinity_cpus = 1;
+  int affinity_cpus = 1;  // hyperthreads, each
+  int cores = 1;          // that they are of
   double cgroup_cpus = 0;
 };
 

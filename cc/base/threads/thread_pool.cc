@@ -55,7 +55,7 @@
 #include <atomic>
 #include <memory>
 
-#include "cc/base/threads/cpu_limit.h"
+#include "cc/base/cpu_limit.h"
 #include "cc/base/threads/pool_size.h"
 #include "cc/base/threads/task_regions.h"
 

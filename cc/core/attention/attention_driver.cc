@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cc/base/cpu/caches.h"
+#include "cc/base/machine.h"
 #include "cc/core/attention/attention.h"
 
 namespace bd {
@@ -141,7 +141,7 @@ class Worker {
     call.tail_taps = call.tail_length > 0;
     call.pass_taps = plan.pass_taps;
     // What was packed a moment ago is in L2, unless it is larger.
-    call.asks_ahead = plan.packed_bytes > L2CacheBytes() / 2;
+    call.asks_ahead = plan.packed_bytes > ThisMachine().l2_bytes / 2;
     return call;
   }
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cc/base/cpu/caches.h"
+#include "cc/base/machine.h"
 #include "cc/base/size.h"
 #include "cc/core/attention/attention.h"
 
@@ -58,7 +58,7 @@ int64_t MostRows(const AttentionPlan& p) {
   const int64_t tile = TilePixels(p.isa, p.scores.family, p.scores.panels[0].blocks);
   const int64_t row_bytes = p.scores_stride * static_cast<int64_t>(sizeof(float));
   const int64_t tiles = std::max<int64_t>(2, kL1ScoresBytes / row_bytes / tile);
-  const int64_t within_l2 = L2CacheBytes() / 2 / row_bytes / tile;
+  const int64_t within_l2 = ThisMachine().l2_bytes / 2 / row_bytes / tile;
   return tile * std::clamp<int64_t>(within_l2, 1, tiles);
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "cc/base/cpu/caches.h"
+#include "cc/base/machine.h"
 #include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm_split.h"
@@ -264,7 +264,7 @@ void RunPlain(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows,
               Range panels, float* widened) {
   const int64_t all = AllTaps(plan), count = rows.end - rows.begin;
   const int64_t bytes = count * plan.k_dwords * static_cast<int64_t>(sizeof(float));
-  if (plan.pass_taps == 0 || widened != nullptr || bytes <= 4 * L2CacheBytes()) {
+  if (plan.pass_taps == 0 || widened != nullptr || bytes <= 4 * ThisMachine().l2_bytes) {
     return RunTaps(plan, args, a_rows, rows, panels, {0, all}, nullptr, widened);
   }
   const auto weights = [&](int64_t tap) {

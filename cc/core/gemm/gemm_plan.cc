@@ -1,7 +1,7 @@
 // Plans matrix products: gemm.h.
 #include <algorithm>
 
-#include "cc/base/cpu/caches.h"
+#include "cc/base/machine.h"
 #include "cc/base/size.h"
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm.h"
@@ -96,8 +96,9 @@ std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
   if (all > 0 && !narrow) {
     plan->pass_taps = CeilDiv(all, CeilDiv(all, std::max<int64_t>(1, most)));
     const int64_t floats = std::min(k, plan->pass_taps * kGemmTap);
-    plan->pass_rows = std::max<int64_t>(
-        kMaxTilePixels, L2CacheBytes() * 3 / 8 / (floats * static_cast<int64_t>(sizeof(float))));
+    plan->pass_rows =
+        std::max<int64_t>(kMaxTilePixels, ThisMachine().l2_bytes * 3 / 8 /
+                                              (floats * static_cast<int64_t>(sizeof(float))));
   }
   return "";
 }

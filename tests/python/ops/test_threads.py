@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 
 import fresh
 import numpy as np
@@ -9,7 +10,14 @@ import pytest
 
 import tf_blockdnn as bd
 
-_CPUS = len(os.sched_getaffinity(0))
+
+def _siblings(cpu):
+    path = pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    return path.read_text() if path.exists() else str(cpu)
+
+
+# Hyperthreads are one; a machine of fast and efficient cores would count others.
+_CORES = len({_siblings(cpu) for cpu in os.sched_getaffinity(0)})
 _SPEAK = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
 
 
@@ -33,8 +41,8 @@ print(json.dumps([before["threads"], ops, bd.info()["threads"], before["threads_
 @pytest.mark.parametrize(
     "environ, first, threads, source",
     [
-        ({}, "", _CPUS, "the CPUs that this process may run on"),
-        ({"OMP_NUM_THREADS": "1"}, "", 1, "OMP_NUM_THREADS" if _CPUS > 1 else "the CPUs"),
+        ({}, "", _CORES, "the cores of the CPUs that this process may run on"),
+        ({"OMP_NUM_THREADS": "1"}, "", 1, "OMP_NUM_THREADS" if _CORES > 1 else "the cores"),
         ({"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "5"}, "", 5, "TF_NUM_INTRAOP_THREADS"),
         (
             {"TF_NUM_INTRAOP_THREADS": "5"},

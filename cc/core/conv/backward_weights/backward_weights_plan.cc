@@ -1,7 +1,7 @@
 // Which rows of dweights meet which pixels, chunks of pixels, and who sums what.
 #include <algorithm>
 
-#include "cc/base/cpu/caches.h"
+#include "cc/base/machine.h"
 #include "cc/base/size.h"
 #include "cc/core/conv/backward_weights/backward_weights.h"
 #include "cc/core/conv/backward_weights/backward_weights_kernel.h"
@@ -186,7 +186,7 @@ std::string MakeBackwardWeightsPlan(const ConvDesc& desc, Isa isa, int threads,
   const int64_t blocks = CeilDiv(desc.oc(), kBlock), units = plan->units.size();
   const int64_t bytes = plan->floats() * sizeof(float), pixels = desc.n() * desc.oh() * desc.ow();
   // Sums beyond L2 come from memory for every chunk.
-  const int64_t chunk = bytes / threads > L2CacheBytes() ? 4 * kChunkPixels : kChunkPixels;
+  const int64_t chunk = bytes / threads > ThisMachine().l2_bytes ? 4 * kChunkPixels : kChunkPixels;
   if (pixels > 0) {
     CutIntoChunks(desc, std::max(chunk, pixels / Size::kMostEntries), &plan->chunks);
   }

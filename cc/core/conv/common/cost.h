@@ -5,22 +5,14 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cc/base/machine.h"
 #include "cc/core/conv/common/conv_plan.h"
 #include "cc/core/gemm/fip.h"
 
 namespace bd {
 
-// The CPU, measured on Zen 3 and Zen 4.
+// The core, measured on Zen 3 and Zen 4. What lies between cores is of the machine (machine.h).
 struct CpuCosts {
-  double fork_join = 4000;  // wake-up, last tile
-  double barrier = 3000;    // of threads that are awake
-  // Weights come from memory once a call, however many tasks read them: a 64-byte line for one
-  // thread (26 GB/s), and where more of them pull (38 GB/s).
-  double line_one_thread = 9.2, line_shared = 6.3;
-  // Memory of a task is free in L2; so much a line beyond it, and beyond a core's usual share of
-  // L3 on top: such lines come from memory, and the pages of so much scratch, if TensorFlow
-  // allocates it, from the system in every call.
-  double line_beyond_l2 = 5, line_beyond_l3 = 10, l3_bytes = 4 << 20;
   // By what starting and storing tiles and strips takes longer; of Winograd's planes, and what a
   // call of panels for one of them takes.
   double tiles_overhead = 1.05, planes_overhead = 1.06, panels_call = 300;
@@ -56,11 +48,12 @@ struct CpuCosts {
 };
 constexpr CpuCosts kCpu;
 
-// Of a call: weights come from memory while others are multiplied.
+// Of a call: weights come from memory once, however many tasks read them, while others are
+// multiplied.
 inline double CyclesOf(const ConvCost& cost, int threads) {
-  const double stream =
-      cost.weights / 16 * std::max(kCpu.line_one_thread / threads, kCpu.line_shared);
-  return std::max(cost.cycles, stream) + kCpu.fork_join + cost.packing;
+  const Machine& machine = ThisMachine();
+  const double stream = cost.weights / 16 * machine.MemoryLine(threads);
+  return std::max(cost.cycles, stream) + machine.ForkJoin(threads) + cost.packing;
 }
 
 // Packing `floats` of weights, `line` cycles each 16 of them, where it is done in every call.

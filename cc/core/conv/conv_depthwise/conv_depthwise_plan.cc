@@ -198,7 +198,8 @@ double SpanApart(const ConvDepthwisePlan& plan) {
   const double moved = 2 * kCpu.cache_line * blocks * d.ih() * d.iw();
   const double threads = plan.first.threads;
   const double uneven = threads == 1 ? 1 : threads - 1 + 1 / kCpu.slow_thread;
-  return kCpu.barrier + (work + moved) * (1 / threads + 1 / uneven) / 2;
+  return ThisMachine().Barrier(plan.first.threads) +
+         (work + moved) * (1 / threads + 1 / uneven) / 2;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The phases of a transposed convolution as convolutions.
 #include <algorithm>
 
-#include "cc/base/cpu/caches.h"
+#include "cc/base/machine.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/conv_transpose/conv_transpose.h"
 #include "cc/core/gemm/gemm_panels.h"
@@ -13,8 +13,8 @@ namespace {
 // so many times, unless that takes too many trials.
 int64_t ImagesAtATime(int64_t n, int64_t bytes_an_image, int threads) {
   constexpr int64_t kMostTimes = 1024;
-  const int64_t fit =
-      std::max<int64_t>(1, L2CacheBytes() * threads / 2 / std::max<int64_t>(1, bytes_an_image));
+  const int64_t fit = std::max<int64_t>(
+      1, ThisMachine().l2_bytes * threads / 2 / std::max<int64_t>(1, bytes_an_image));
   for (int64_t times = CeilDiv(n, fit); times > 0 && times <= kMostTimes; ++times) {
     if (n % times == 0) return n / times;
   }

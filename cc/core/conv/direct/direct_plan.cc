@@ -5,7 +5,7 @@
 #include <limits>
 #include <memory>
 
-#include "cc/base/cpu/caches.h"
+#include "cc/base/machine.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/direct/direct.h"
 #include "cc/core/conv/direct/direct_kernel.h"
@@ -18,7 +18,7 @@ constexpr int64_t kInPlaceWeightsBytes = 512 << 10;  // the same for 1x1, which 
 
 // Most source that a strip brings in: with 512 KB of L2 (Zen 3, one thread) 1024->256 at 14x14
 // and 2048->512 at 7x7 take 1550 and 1750 us with 192 KB, 2000 and 2100 with 384.
-int64_t StripBytes() { return L2CacheBytes() * 3 / 8; }
+int64_t StripBytes() { return ThisMachine().l2_bytes * 3 / 8; }
 
 // The same of a plain source, a first layer's: little of what is copied is read again, and the
 // result should find its place in L2.
@@ -226,6 +226,7 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const double weights =
       (matrix ? kCpu.matrix_weights_line : kCpu.strip_weights_line) * k * plan.ocb;
   const int64_t most_bytes = blocked || p->in_place ? StripBytes() : kPlainStripBytes;
+  const double barrier = ThisMachine().Barrier(plan.threads);
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
     const bool fits =
@@ -246,7 +247,7 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
       const double cost = cost_of(per), last_cost = cost_of(last);
       const double span =
           Makespan(d.n() * (strips - 1) * splits, cost, d.n() * splits, last_cost, plan.threads) +
-          (strips * splits * d.n() > 1 && plan.threads > 1 ? kCpu.barrier : 0);
+          (strips * splits * d.n() > 1 && plan.threads > 1 ? barrier : 0);
       if (span < best * 0.995) {
         best = span;
         p->strip_pixels = per * unit;

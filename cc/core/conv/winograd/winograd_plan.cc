@@ -3,7 +3,7 @@
 #include <limits>
 #include <memory>
 
-#include "cc/base/cpu/caches.h"
+#include "cc/base/machine.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/conv/winograd/winograd_bytes_kernel.h"
@@ -68,6 +68,7 @@ struct TaskSplit {
 
 // The tasks with the shortest estimated time of the busiest thread.
 TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa isa, int threads) {
+  const Machine& machine = ThisMachine();
   const GemmKernels& kernels = GemmKernelsFor(isa);
   const int64_t planes = transform.planes(), tiles = CountTiles(d, transform);
   const int64_t channels = ChannelsOf(transform, d);
@@ -89,12 +90,13 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
       for (int64_t count = 1; count <= tiles; count += 1 + count / 8) {
         const int64_t per = CeilDiv(tiles, count);
         const double bytes = planes * per * (v_bytes * icb + 64.0 * blocks_of_pass);
-        const double task =
-            kCpu.planes_overhead * stages.multiply * products * per +
-            kCpu.planes_weights_line * lines + (passes - 1) * planes * kCpu.panels_call +
-            per * (icb * stages.source + blocks_of_task * stages.dst) +
-            std::max(0., bytes - L2CacheBytes()) / 64 * kCpu.line_beyond_l2 +
-            std::max(0., bytes - kCpu.l3_bytes) / 64 * kCpu.line_beyond_l3 + kCpu.fork_join;
+        const double task = kCpu.planes_overhead * stages.multiply * products * per +
+                            kCpu.planes_weights_line * lines +
+                            (passes - 1) * planes * kCpu.panels_call +
+                            per * (icb * stages.source + blocks_of_task * stages.dst) +
+                            std::max(0., bytes - machine.l2_bytes) / 64 * machine.line_beyond_l2 +
+                            std::max(0., bytes - machine.l3_bytes) / 64 * machine.line_beyond_l3 +
+                            machine.fork_join;
         const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
         if (cycles < best.cycles) best = {per, splits, pass_groups, cycles};
       }
@@ -139,7 +141,7 @@ ConvCost Cost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
   const double whole =
       static_cast<double>(t.products() * d.ic()) * CeilDiv(d.oc(), kBlock) * kBlock;
   // Each task counts the fork, which CyclesOf adds once.
-  const double cycles = ChooseTasks(d, t, isa, threads).cycles - kCpu.fork_join;
+  const double cycles = ChooseTasks(d, t, isa, threads).cycles - ThisMachine().fork_join;
   const double unit = StagesOf(t, family, isa).unit;
   return {cycles / unit, whole / static_cast<double>(PerDword(family)) / unit,
           PackCycles(d, weights, line, threads) / unit};

@@ -7,10 +7,10 @@
 namespace bd {
 namespace {
 
-// Of a machine with 64 CPUs.
+// Of a machine with 64 cores.
 PoolSizeHints Machine() {
   PoolSizeHints hints;
-  hints.affinity_cpus = 64;
+  hints.affinity_cpus = hints.cores = 64;
   return hints;
 }
 
@@ -26,6 +26,19 @@ TEST(PoolSize, TheCpusWhereNobodySaysAnything) {
   hints.tensorflow = 64;  // TensorFlow takes these unasked
   hints.tf_environment = hints.omp_environment = "";
   ExpectSize(hints, 64, "CPUs that this process may run on");
+}
+
+// TensorFlow takes a thread a hyperthread unasked, which says nothing to us.
+TEST(PoolSize, AThreadACore) {
+  PoolSizeHints hints = Machine();
+  hints.affinity_cpus = 128;
+  ExpectSize(hints, 64, "may run on");
+  hints.tensorflow = 128;
+  ExpectSize(hints, 64, "may run on");
+  hints.cgroup_cpus = 80;
+  ExpectSize(hints, 64, "may run on");
+  hints.tensorflow = 64;
+  ExpectSize(hints, 64, "TensorFlow's");
 }
 
 TEST(PoolSize, ControlGroupsRoundUp) {

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace bd {
 
 // The CPUs that the calling thread may be scheduled on, as taskset and cpusets set them.
-int AffinityCpus();
+std::vector<int> AffinityCpus();
 
 // The CPUs' time that the process's control groups grant it, in CPUs: the least of cpu.max
 // (version 2) and cpu.cfs_quota_us / cpu.cfs_period_us (version 1) from its group up to the

@@ -1,4 +1,4 @@
-#include "cc/base/threads/cpu_limit.h"
+#include "cc/base/cpu_limit.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -126,8 +126,8 @@ TEST(CgroupCpus, FilesOfNoSense) {
 TEST(CgroupCpus, OfThisMachineAreNotNegative) { EXPECT_GE(CgroupCpus(), 0); }
 
 TEST(AffinityCpus, FollowsTheMaskOfTheThread) {
-  const int before = AffinityCpus();
-  EXPECT_GE(before, 1);
+  const size_t before = AffinityCpus().size();
+  EXPECT_GE(before, 1u);
   std::thread([] {
     cpu_set_t all, one;
     ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
@@ -136,11 +136,11 @@ TEST(AffinityCpus, FollowsTheMaskOfTheThread) {
       if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
     }
     ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-    EXPECT_EQ(AffinityCpus(), 1);
+    EXPECT_EQ(AffinityCpus().size(), 1u);
     EXPECT_EQ(AvailableCpus(), 1);
   }).join();
-  EXPECT_EQ(AffinityCpus(), before);
-  EXPECT_LE(AvailableCpus(), before);
+  EXPECT_EQ(AffinityCpus().size(), before);
+  EXPECT_LE(AvailableCpus(), static_cast<int>(before));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cc/base/threads/cpu_limit.h"
+#include "cc/base/cpu_limit.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -100,7 +100,8 @@ double LimitOf(const std::string& folder, bool unified) {
 
 }  // namespace
 
-int AffinityCpus() {
+std::vector<int> AffinityCpus() {
+  std::vector<int> list;
   // The kernel refuses a mask that is shorter than its own.
   for (int cpus = CPU_SETSIZE; cpus <= 1 << 20; cpus *= 2) {
     cpu_set_t* const set = CPU_ALLOC(cpus);
@@ -108,12 +109,15 @@ int AffinityCpus() {
     const size_t bytes = CPU_ALLOC_SIZE(cpus);
     const int failed = sched_getaffinity(0, bytes, set);
     const int error = errno;
-    const int count = failed ? 0 : CPU_COUNT_S(bytes, set);
+    for (int cpu = 0; !failed && cpu < cpus; ++cpu) {
+      if (CPU_ISSET_S(cpu, bytes, set)) list.push_back(cpu);
+    }
     CPU_FREE(set);
-    if (count > 0) return count;
-    if (error != EINVAL) break;
+    if (!list.empty() || error != EINVAL) break;
   }
-  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  const int online = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  for (int cpu = 0; list.empty() && cpu < online; ++cpu) list.push_back(cpu);
+  return list;
 }
 
 double CgroupCpus(const std::string& root) {
@@ -131,7 +135,8 @@ double CgroupCpus(const std::string& root) {
 
 int AvailableCpus() {
   static const int granted = static_cast<int>(std::ceil(CgroupCpus()));
-  return granted > 0 ? std::min(AffinityCpus(), granted) : AffinityCpus();
+  const int cpus = static_cast<int>(AffinityCpus().size());
+  return granted > 0 ? std::min(cpus, granted) : cpus;
 }
 
 }  // namespace bd
