@@ -217,8 +217,9 @@ class OptimizedKerasModel:
             model has, too, where its class has nothing of these names.
     """
 
-    def __init__(self):
-        """Nobody's to call: Keras clones what has it as a plain model of its layer."""
+    def __init__(self, function):
+        """Nobody's to call: as it is not the constructor of a functional model, Keras clones one as
+        a plain model of its layer."""
         raise TypeError("tf_blockdnn.optimize makes an optimised model")
 
     def __call__(self, *args, **kwargs):
