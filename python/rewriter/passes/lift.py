@@ -17,7 +17,7 @@ _FOREIGN = {
 
 
 def lift_convolutions(body: Body, context: Context) -> None:
-    """Turns each convolution that can be converted into a plan; notes why others cannot."""
+    """Plans convolutions, Dense layers on pictures as such, and norms; notes why others stay."""
     for node in body.view:
         if node.attr[XLA].b:
             context.report.decline(node.name, "XLA compiles it (jit_compile=True)")
@@ -29,11 +29,6 @@ def lift_convolutions(body: Body, context: Context) -> None:
 def lift_attention(body: Body, context: Context) -> None:
     """Makes one op of what attention does between its projections; notes why it cannot."""
     _lift(body, context, "lift_attention")
-
-
-def lift_pixel_layers(body: Body, context: Context) -> None:
-    """Plans Dense layers on pictures as 1x1 convolutions, and normalisation of pixels."""
-    _lift(body, context, "lift_pixel_layers")
 
 
 def lift_inner_products(body: Body, context: Context) -> None:

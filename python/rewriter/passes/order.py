@@ -24,7 +24,6 @@ from .lift import (
     lift_attention,
     lift_convolutions,
     lift_inner_products,
-    lift_pixel_layers,
     lift_softmax,
 )
 from .limit_memory import limit_memory
@@ -42,7 +41,6 @@ PASSES = (
     convolve_before_resizing,
     lift_volumes,
     lift_convolutions,
-    lift_pixel_layers,
     lift_inner_products,
     limit_memory,
     find_followers,
@@ -67,6 +65,6 @@ PASSES = (
 HIDES = (fuse_depthwise, fuse_pool, join_in_place)
 # What plans blocked tensors is of no use without the pass that lets plain ones meet them.
 NEEDS = dict.fromkeys(
-    (lift_volumes, lift_convolutions, lift_pixel_layers, lower_quantized, lower_precision),
+    (lift_volumes, lift_convolutions, lower_quantized, lower_precision),
     place_reorders,
 )

@@ -9,8 +9,10 @@ from .products import attention, dense, inner_product, quantized
 # Of each pass, in the order in which they are asked.
 PATTERNS = {
     "lift_attention": (attention,),
-    "lift_convolutions": (convolution.DILATED, convolution.CONVOLUTION, conv_transpose.RULE),
-    "lift_pixel_layers": (norms.LAYER_NORM, norms.RMS_NORM, dense.RULE),
+    "lift_convolutions": (
+        *(convolution.DILATED, convolution.CONVOLUTION, conv_transpose.RULE),
+        *(norms.LAYER_NORM, norms.RMS_NORM, dense.RULE),
+    ),
     "lift_inner_products": (inner_product.RULE, quantized.RULE),
     "lift_softmax": (softmax.RULE,),
     # Of several nodes: assign_layout finds them before it comes to the first of these.

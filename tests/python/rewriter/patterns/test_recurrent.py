@@ -121,28 +121,20 @@ LEGACY = {
 @pytest.mark.parametrize("kind", LEGACY)
 def test_layers_of_keras_2(floats, kind):
     layers, new = tf_keras.layers, LEGACY[kind]
-    model = tf_keras.Sequential(
-        [
-            layers.Input((None, 5)),
-            layers.Masking(),
-            layers.Bidirectional(new(return_sequences=True)),
-            new(),
-        ]
-    )
+    layer = layers.Bidirectional(new(return_sequences=True))
+    model = tf_keras.Sequential([layers.Input((None, 5)), layers.Masking(), layer])
     x = floats(4, 7, 5)
     x[0, 4:] = x[1, :3] = 0
-    check(randomise(model), x, expected=3)
+    check(randomise(model), x, expected=2)
 
 
 def test_keras_2_is_optimised_strictly(floats, tmp_path):
     layers = tf_keras.layers
-    model = tf_keras.Sequential(
-        [layers.Input((6, 5)), layers.GRU(9, return_sequences=True), layers.LSTM(4)]
-    )
+    model = tf_keras.Sequential([layers.Input((6, 5)), layers.GRU(9)])
     x = floats(3, 6, 5)
     expected = randomise(model)(x)
     fast = bd.optimize(model, options=bd.Options(strict=True))
-    assert count(fast.report) == 2
+    assert count(fast.report) == 1
     np.testing.assert_allclose(fast(x), expected, rtol=0, atol=5e-6)
     model.save(tmp_path / "in")
     report = bd.optimize_saved_model(
