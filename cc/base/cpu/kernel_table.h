@@ -79,3 +79,10 @@ constexpr bool LeadsOnToAvx512(std::initializer_list<Isa> sets) {
 #define BD_4_ISAS(M, T, a, ...) M(T, a) BD_3_ISAS(M, T, __VA_ARGS__)
 #define BD_5_ISAS(M, T, a, ...) M(T, a) BD_4_ISAS(M, T, __VA_ARGS__)
 #define BD_6_ISAS(M, T, a, ...) M(T, a) BD_5_ISAS(M, T, __VA_ARGS__)
+
+// Macro(size, ...) for each of the sizes that kernels are made for, as a list.
+#define BD_1_TO_14(Macro, ...)                                                                    \
+  Macro(1, __VA_ARGS__), Macro(2, __VA_ARGS__), Macro(3, __VA_ARGS__), Macro(4, __VA_ARGS__),     \
+      Macro(5, __VA_ARGS__), Macro(6, __VA_ARGS__), Macro(7, __VA_ARGS__), Macro(8, __VA_ARGS__), \
+      Macro(9, __VA_ARGS__), Macro(10, __VA_ARGS__), Macro(11, __VA_ARGS__),                      \
+      Macro(12, __VA_ARGS__), Macro(13, __VA_ARGS__), Macro(14, __VA_ARGS__)

@@ -131,17 +131,12 @@ constexpr auto TileOrNull() -> void (*)(const BackwardWeightsTile&) {
   }
 }
 
-#define BD_ROW(narrow)                                                                \
-  {                                                                                   \
-    TileOrNull<1, narrow>(), TileOrNull<2, narrow>(), TileOrNull<3, narrow>(),        \
-        TileOrNull<4, narrow>(), TileOrNull<5, narrow>(), TileOrNull<6, narrow>(),    \
-        TileOrNull<7, narrow>(), TileOrNull<8, narrow>(), TileOrNull<9, narrow>(),    \
-        TileOrNull<10, narrow>(), TileOrNull<11, narrow>(), TileOrNull<12, narrow>(), \
-        TileOrNull<13, narrow>(), TileOrNull<14, narrow>(), TileOrNull<15, narrow>(), \
-        TileOrNull<16, narrow>()                                                      \
-  }
+#define BD_TILE(rows, narrow) TileOrNull<rows, narrow>()
+#define BD_TILES(narrow) \
+  { BD_1_TO_14(BD_TILE, narrow), BD_TILE(15, narrow), BD_TILE(16, narrow) }
 
-constexpr BackwardWeightsKernels kTable = {kRows, BD_ROW(false), BD_ROW(true), Depthwise, AddTo};
+constexpr BackwardWeightsKernels kTable = {kRows, BD_TILES(false), BD_TILES(true), Depthwise,
+                                           AddTo};
 
 }  // namespace
 

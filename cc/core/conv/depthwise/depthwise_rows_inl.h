@@ -111,10 +111,8 @@ constexpr TileFn TileOrNull() {
 
 template <typename Type, int kKw, int kSw, bool kEnd>
 struct FixedTiles {
-#define BD_TILE(px) TileOrNull<Type, px, kKw, kSw, kEnd>()
-  static constexpr TileFn kBySize[14] = {
-      BD_TILE(1), BD_TILE(2), BD_TILE(3),  BD_TILE(4),  BD_TILE(5),  BD_TILE(6),  BD_TILE(7),
-      BD_TILE(8), BD_TILE(9), BD_TILE(10), BD_TILE(11), BD_TILE(12), BD_TILE(13), BD_TILE(14)};
+#define BD_TILE(px, end) TileOrNull<Type, px, kKw, kSw, end>()
+  static constexpr TileFn kBySize[14] = {BD_1_TO_14(BD_TILE, kEnd)};
 #undef BD_TILE
 };
 

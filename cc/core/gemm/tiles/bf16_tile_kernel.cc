@@ -40,8 +40,7 @@ struct Bf16SumsType : Bf16Type {
   static constexpr bool kSumsAlone = true;
   static Vec Begin(const TileArgs&, const TileEpilogue&, int) { return Zero(); }
 };
-#define BD_SUMS_ROWS \
-  { BD_NARROW_ROW(Bf16SumsType, 1), BD_NARROW_ROW(Bf16SumsType, 2) }
+#define BD_SUMS_ROWS BD_NARROW_ROWS(Bf16SumsType)
 #else
 #define BD_SUMS_ROWS \
   {}
@@ -70,9 +69,8 @@ void Row(const NarrowRow& row) {
   if (row.count % 2 != 0) dst[row.count] = Bfloat16{0};
 }
 
-constexpr Bf16TileKernels kTable = {
-    {Bf16Type::kTilePixels, {BD_NARROW_ROW(Bf16Type, 1), BD_NARROW_ROW(Bf16Type, 2)}, Row},
-    BD_SUMS_ROWS};
+constexpr Bf16TileKernels kTable = {{Bf16Type::kTilePixels, BD_NARROW_ROWS(Bf16Type), Row},
+                                    BD_SUMS_ROWS};
 
 }  // namespace
 

@@ -324,20 +324,19 @@ constexpr auto StridedTileOrNull() -> void (*)(const TileArgs&) {
   }
 }
 
-#define BD_ROW(get, b)                                                                         \
-  {                                                                                            \
-    get<b, 1>(), get<b, 2>(), get<b, 3>(), get<b, 4>(), get<b, 5>(), get<b, 6>(), get<b, 7>(), \
-        get<b, 8>(), get<b, 9>(), get<b, 10>(), get<b, 11>(), get<b, 12>(), get<b, 13>(),      \
-        get<b, 14>()                                                                           \
+#define BD_TILE(px, get, b) get<b, px>()
+#define BD_ROWS(get)                                               \
+  {                                                                \
+    {BD_1_TO_14(BD_TILE, get, 1)}, { BD_1_TO_14(BD_TILE, get, 2) } \
   }
 
 constexpr GemmKernels kTable = {
     kTileBlocks,
     kTilePixels,
     kJoinedTilePixels,
-    {BD_ROW(TileOrNull, 1), BD_ROW(TileOrNull, 2)},
-    {BD_ROW(HalfTileOrNull, 1), BD_ROW(HalfTileOrNull, 2)},
-    {BD_ROW(StridedTileOrNull, 1), BD_ROW(StridedTileOrNull, 2)},
+    BD_ROWS(TileOrNull),
+    BD_ROWS(HalfTileOrNull),
+    BD_ROWS(StridedTileOrNull),
 };
 
 }  // namespace

@@ -126,12 +126,9 @@ void RowOfWords(const NarrowRow& row) {
   if (row.count % 2 != 0) dst[row.count] = 0;
 }
 
-constexpr Int8TileKernels kTable = {
-    {Int8Type::kTilePixels, {BD_NARROW_ROW(Int8Type, 1), BD_NARROW_ROW(Int8Type, 2)}, Row},
-    {WordsType::kTilePixels,
-     {BD_NARROW_ROW(WordsType, 1), BD_NARROW_ROW(WordsType, 2)},
-     RowOfWords},
-    {BD_NARROW_ROW(WordSumsType, 1), BD_NARROW_ROW(WordSumsType, 2)}};
+constexpr Int8TileKernels kTable = {{Int8Type::kTilePixels, BD_NARROW_ROWS(Int8Type), Row},
+                                    {WordsType::kTilePixels, BD_NARROW_ROWS(WordsType), RowOfWords},
+                                    BD_NARROW_ROWS(WordSumsType)};
 
 }  // namespace
 

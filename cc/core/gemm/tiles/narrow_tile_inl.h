@@ -143,15 +143,10 @@ constexpr TileKernel NarrowTileOrNull() {
   }
 }
 
-#define BD_NARROW_ROW(Type, b)                                            \
-  {                                                                       \
-    NarrowTileOrNull<Type, b, 1>(), NarrowTileOrNull<Type, b, 2>(),       \
-        NarrowTileOrNull<Type, b, 3>(), NarrowTileOrNull<Type, b, 4>(),   \
-        NarrowTileOrNull<Type, b, 5>(), NarrowTileOrNull<Type, b, 6>(),   \
-        NarrowTileOrNull<Type, b, 7>(), NarrowTileOrNull<Type, b, 8>(),   \
-        NarrowTileOrNull<Type, b, 9>(), NarrowTileOrNull<Type, b, 10>(),  \
-        NarrowTileOrNull<Type, b, 11>(), NarrowTileOrNull<Type, b, 12>(), \
-        NarrowTileOrNull<Type, b, 13>(), NarrowTileOrNull<Type, b, 14>()  \
+#define BD_NARROW_TILE(px, Type, b) NarrowTileOrNull<Type, b, px>()
+#define BD_NARROW_ROWS(Type)                                                       \
+  {                                                                                \
+    {BD_1_TO_14(BD_NARROW_TILE, Type, 1)}, { BD_1_TO_14(BD_NARROW_TILE, Type, 2) } \
   }
 
 }  // namespace
