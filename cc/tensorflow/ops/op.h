@@ -112,6 +112,62 @@ struct OpDefaults {
   }
 };
 
+// An op that makes one activation of another: their types, channels, and the wider tensors of which
+// they are parts.
+struct ActivationOp : OpDefaults {
+  TypesAttrs types;
+  Layout layout = Layout::nChw16c;
+  int64_t channels = 0;
+  ChannelPart src_part;
+  DstPart dst_part;
+
+  void VisitParts(AttrVisitor& v) {
+    src_part.Visit("src_part", v);
+    dst_part.Visit(v);
+    dst_part.VisitIntoType(v);
+  }
+  Status Check() {
+    TF_RETURN_IF_ERROR(types.Check());
+    TF_RETURN_IF_ERROR(dst_part.CheckIntoType(types.dst));
+    TF_RETURN_IF_ERROR(src_part.Check("src_part", layout, channels));
+    return dst_part.Check(layout, channels);
+  }
+
+  Status SrcPlane(const PartialTensorShape& src, Plane* plane) const {
+    return ReadPlane("src", src, layout, src_part.tensor_channels(channels), plane);
+  }
+  // `inputs` end with into, if it is there.
+  Status DstShape(const Plane& plane, const ShapeList& inputs, ShapeList* dst) const {
+    TF_RETURN_IF_ERROR(
+        MakeShape(layout, dst_part.tensor_channels(channels), plane, &dst->emplace_back()));
+    return dst_part.CheckInto(inputs, dst->front());
+  }
+  // What a description says of both tensors.
+  template <typename Desc>
+  Status SetTensors(const Plane& src_plane, const Plane& dst_plane, Desc* desc) const {
+    desc->src_quantization = types.of_src();
+    desc->dst_quantization = types.of_dst();
+    TF_RETURN_IF_ERROR(MakeView(types.src, layout, channels, src_part, src_plane, &desc->src));
+    return MakeView(types.dst, layout, channels, dst_part, dst_plane, &desc->dst);
+  }
+
+  template <typename Plan>
+  const void* Src(const Plan& plan, const LaunchMemory& m) const {
+    return m.in<void>(0, src_part.offset(plan.desc.src));
+  }
+  template <typename Plan>
+  void* Dst(const Plan& plan, const LaunchMemory& m) const {
+    return m.out<void>(0, dst_part.offset(plan.desc.dst));
+  }
+
+  bool has_into() const { return dst_part.has_into(); }
+  BlockedTensors Blocked(const ShapeList&) const {
+    return BlockedTensors()
+        .Input(0, src_part, layout, channels, types.of_src())
+        .Output(0, dst_part, layout, channels, types.of_dst());
+  }
+};
+
 // What an op makes of input shapes.
 template <typename Op>
 struct OpPlan {

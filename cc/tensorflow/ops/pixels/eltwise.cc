@@ -8,19 +8,14 @@
 namespace bd {
 namespace {
 
-struct Eltwise : OpDefaults {
+struct Eltwise : ActivationOp {
   using Plan = EltwisePlan;
   enum { kSrc, kFirstArg };
 
-  Layout layout = Layout::nhwc;
-  int64_t channels = 0;
   ChainAttrs post_ops;
-  TypesAttrs types;
   DataType sum_type = DataType::f32;
   QuantizationAttr sum_quantization;
   int num_args = 0, num_sums = 0;
-  ChannelPart src_part;
-  DstPart dst_part;
 
   static OpSignature Signature() {
     return {"BlockdnnEltwise",
@@ -35,18 +30,13 @@ struct Eltwise : OpDefaults {
     v.Choice("layout", &layout, {Layout::nhwc, Layout::nChw16c});
     v("channels: int >= 1", &channels);
     v("post_ops: string", &post_ops.text);
-    src_part.Visit("src_part", v);
-    dst_part.Visit(v);
-    dst_part.VisitIntoType(v);
+    VisitParts(v);
     v("sum_type: {float, bfloat16, uint8} = DT_FLOAT", &sum_type);
     v("num_sums: int >= 0 = 0", &num_sums);
     sum_quantization.Visit("sum", v);
   }
   Status Check() {
-    TF_RETURN_IF_ERROR(src_part.Check("src_part", layout, channels));
-    TF_RETURN_IF_ERROR(dst_part.Check(layout, channels));
-    TF_RETURN_IF_ERROR(dst_part.CheckIntoType(types.dst));
-    TF_RETURN_IF_ERROR(types.Check());
+    TF_RETURN_IF_ERROR(ActivationOp::Check());
     TF_RETURN_IF_ERROR(CheckSumCount(sum_type, num_sums));
     TF_RETURN_IF_ERROR(sum_quantization.Check("sum", sum_type));
     post_ops.num_args = num_args + num_sums;  // sum is the operand behind the others
@@ -61,9 +51,7 @@ struct Eltwise : OpDefaults {
     if (!IsRows(layout, in[kSrc])) {
       TF_RETURN_IF_ERROR(MakeOperandShapes(layout, channels, plane, &shapes));
       TF_RETURN_IF_ERROR(CheckOperands(post_ops, args, shapes));
-      TF_RETURN_IF_ERROR(
-          MakeShape(layout, dst_part.tensor_channels(channels), plane, &dst->emplace_back()));
-      return dst_part.CheckInto(args, dst->front());
+      return DstShape(plane, args, dst);
     }
     shapes.channels = channels;
     if (in[kSrc].unknown_rank()) {
@@ -79,17 +67,13 @@ struct Eltwise : OpDefaults {
     TF_RETURN_IF_ERROR(PixelPlane(layout, src_part, channels, in[kSrc], &plane));
     EltwiseDesc desc;
     desc.post_ops = post_ops.chain;
-    desc.src_quantization = types.of_src();
-    desc.dst_quantization = types.of_dst();
+    TF_RETURN_IF_ERROR(SetTensors(plane, plane, &desc));
     desc.arg_types.resize(num_args);
     if (num_sums > 0) desc.arg_types.push_back({sum_type, sum_quantization.value});
-    TF_RETURN_IF_ERROR(MakeView(types.src, layout, channels, src_part, plane, &desc.src));
-    TF_RETURN_IF_ERROR(MakeView(types.dst, layout, channels, dst_part, plane, &desc.dst));
     return FromCore(MakeEltwisePlan(desc, ActiveIsa(), plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
-    RunEltwise(plan, m.in<void>(kSrc, src_part.offset(plan.desc.src)), m.all_in<float>(kFirstArg),
-               m.out<void>(0, dst_part.offset(plan.desc.dst)), pool);
+    RunEltwise(plan, Src(plan, m), m.all_in<float>(kFirstArg), Dst(plan, m), pool);
   }
 
   DataType arg_type(int arg) const { return arg < num_args ? DataType::f32 : sum_type; }
@@ -109,16 +93,14 @@ struct Eltwise : OpDefaults {
     }
     return reusable;
   }
-  bool has_into() const { return dst_part.has_into(); }
-  BlockedTensors Blocked(const ShapeList&) const {
-    BlockedTensors blocked;
-    blocked.Input(kSrc, src_part, layout, channels, types.of_src());
+  BlockedTensors Blocked(const ShapeList& in) const {
+    BlockedTensors blocked = ActivationOp::Blocked(in);
     for (const PostOp& op : post_ops.chain.entries()) {
       const bool is_sum = op.kind != PostOpKind::kEltwise && op.operand.input >= num_args;
       blocked.Operand(op, kFirstArg, layout, channels,
                       is_sum ? sum_quantization.value : Quantization());
     }
-    return blocked.Output(0, dst_part, layout, channels, types.of_dst());
+    return blocked;
   }
   // "uint8->uint8 " where not all is float32.
   std::string NarrowNote() const {

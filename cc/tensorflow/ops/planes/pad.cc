@@ -7,11 +7,9 @@
 namespace bd {
 namespace {
 
-struct Pad : OpDefaults {
+struct Pad : ActivationOp {
   using Plan = PadPlan;
 
-  TypesAttrs types;
-  int64_t channels = 0;
   std::vector<int64_t> paddings;  // top, bottom, left, right
 
   static OpSignature Signature() {
@@ -30,7 +28,7 @@ struct Pad : OpDefaults {
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
     Plane plane;
-    TF_RETURN_IF_ERROR(ReadPlane("src", in[0], Layout::nChw16c, channels, &plane));
+    TF_RETURN_IF_ERROR(SrcPlane(in[0], &plane));
     for (int axis : {0, 1}) {
       int64_t& size = axis == 0 ? plane.h : plane.w;
       if (size == kUnknown) continue;
@@ -41,11 +39,11 @@ struct Pad : OpDefaults {
       }
       size += before + after;
     }
-    return MakeShape(Layout::nChw16c, channels, plane, &dst->emplace_back());
+    return DstShape(plane, in, dst);
   }
   Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
     Plane plane;
-    TF_RETURN_IF_ERROR(ReadPlane("src", in[0], Layout::nChw16c, channels, &plane));
+    TF_RETURN_IF_ERROR(SrcPlane(in[0], &plane));
     return FromCore(MakePadPlan({plane.n * ((channels + 15) / 16),
                                  plane.h,
                                  plane.w,
@@ -60,11 +58,6 @@ struct Pad : OpDefaults {
     RunPad(plan, m.in<void>(0), m.out<void>(), pool);
   }
 
-  BlockedTensors Blocked(const ShapeList&) const {
-    return BlockedTensors()
-        .Input(0, ChannelPart(), Layout::nChw16c, channels, types.of_src())
-        .Output(0, ChannelPart(), Layout::nChw16c, channels, types.of_dst());
-  }
   std::string Describe(const Plan&, const Call& call) const {
     return absl::StrCat("pad ", TypeNote(types.src), "nChw16c", call.in(0), "->", call.dst());
   }

@@ -27,13 +27,9 @@ std::string PoolNote(const PoolPlan& plan, const Call& call) {
 }
 
 // What pooling and its gradient have in common; the gradient has no parts.
-struct WindowedPool : OpDefaults {
+struct WindowedPool : ActivationOp {  // of the gradient float32
   PoolKind kind = PoolKind::kMax;
-  TypesAttrs types;  // of the gradient: float32
-  int64_t channels = 0;
   WindowAttrs window;
-  ChannelPart src_part;
-  DstPart dst_part;
 
   void Visit(AttrVisitor& v) {
     VisitKind(v, &kind);
@@ -56,29 +52,24 @@ struct WindowedPool : OpDefaults {
   // The planes of src and dst, as far as they are known.
   Status Planes(const PartialTensorShape& src, Windows* w, Plane* src_plane,
                 Plane* dst_plane) const {
-    TF_RETURN_IF_ERROR(
-        ReadPlane("src", src, Layout::nChw16c, src_part.tensor_channels(channels), src_plane));
+    TF_RETURN_IF_ERROR(SrcPlane(src, src_plane));
     TF_RETURN_IF_ERROR(ResolveWindows(window, *src_plane, &w->h, &w->w));
     *dst_plane = {src_plane->n, w->h.out, w->w.out};
     return absl::OkStatus();
   }
 
-  Status DstShape(const PartialTensorShape& src, PartialTensorShape* dst) const {
+  Status PooledShape(const ShapeList& in, const PartialTensorShape& src, ShapeList* dst) const {
     Windows windows;
     Plane src_plane, dst_plane;
     TF_RETURN_IF_ERROR(Planes(src, &windows, &src_plane, &dst_plane));
-    return MakeShape(Layout::nChw16c, dst_part.tensor_channels(channels), dst_plane, dst);
+    return DstShape(dst_plane, in, dst);
   }
 
   Status Describe(const PartialTensorShape& src, PoolDesc* desc) const {
     Plane src_plane, dst_plane;
     TF_RETURN_IF_ERROR(Planes(src, &desc->windows, &src_plane, &dst_plane));
     desc->kind = kind;
-    desc->src_quantization = types.of_src();
-    desc->dst_quantization = types.of_dst();
-    TF_RETURN_IF_ERROR(
-        MakeView(types.src, Layout::nChw16c, channels, src_part, src_plane, &desc->src));
-    return MakeView(types.dst, Layout::nChw16c, channels, dst_part, dst_plane, &desc->dst);
+    return SetTensors(src_plane, dst_plane, desc);
   }
 };
 
@@ -92,21 +83,15 @@ struct Pool : WindowedPool {
   void Visit(AttrVisitor& v) {
     types.Visit(v);
     WindowedPool::Visit(v);
-    src_part.Visit("src_part", v);
-    dst_part.Visit(v);
-    dst_part.VisitIntoType(v);
+    VisitParts(v);
   }
   Status Check() {
-    TF_RETURN_IF_ERROR(types.Check());
-    TF_RETURN_IF_ERROR(dst_part.CheckIntoType(types.dst));
     TF_RETURN_IF_ERROR(WindowedPool::Check());
-    TF_RETURN_IF_ERROR(src_part.Check("src_part", Layout::nChw16c, channels));
-    return dst_part.Check(Layout::nChw16c, channels);
+    return ActivationOp::Check();
   }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
-    TF_RETURN_IF_ERROR(DstShape(in[kSrc], &dst->emplace_back()));
-    return dst_part.CheckInto(in, dst->front());
+    return PooledShape(in, in[kSrc], dst);
   }
   Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
     PoolDesc desc;
@@ -114,15 +99,7 @@ struct Pool : WindowedPool {
     return FromCore(MakePoolPlan(desc, ActiveIsa(), plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
-    RunPool(plan, m.in<void>(kSrc, src_part.offset(plan.desc.src)),
-            m.out<void>(0, dst_part.offset(plan.desc.dst)), pool);
-  }
-
-  bool has_into() const { return dst_part.has_into(); }
-  BlockedTensors Blocked(const ShapeList&) const {
-    return BlockedTensors()
-        .Input(kSrc, src_part, Layout::nChw16c, channels, types.of_src())
-        .Output(0, dst_part, Layout::nChw16c, channels, types.of_dst());
+    RunPool(plan, Src(plan, m), Dst(plan, m), pool);
   }
   std::string Describe(const Plan& plan, const Call& call) const {
     return absl::StrCat(PoolNote(plan, call), PartNote(src_part, dst_part, call.in_place));
@@ -149,12 +126,12 @@ struct PoolGrad : WindowedPool {
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
     dst->push_back(in[kSrc]);
-    PartialTensorShape pooled;
-    TF_RETURN_IF_ERROR(DstShape(in[kSrc], &pooled));
+    ShapeList pooled;
+    TF_RETURN_IF_ERROR(PooledShape(in, in[kSrc], &pooled));
     for (int i : {kDdst, kDst}) {
-      if (in[i].IsCompatibleWith(pooled)) continue;
+      if (in[i].IsCompatibleWith(pooled[0])) continue;
       return Invalid(i == kDdst ? "ddst" : "dst", " must have the shape of the result, ",
-                     pooled.DebugString(), "; got ", in[i].DebugString());
+                     pooled[0].DebugString(), "; got ", in[i].DebugString());
     }
     return absl::OkStatus();
   }
@@ -179,12 +156,10 @@ struct PoolGrad : WindowedPool {
   }
 };
 
-struct GlobalPool : OpDefaults {
+struct GlobalPool : ActivationOp {
   using Plan = PoolPlan;
 
   PoolKind kind = PoolKind::kMax;
-  TypesAttrs types;
-  int64_t channels = 0;
   Layout dst_layout = Layout::nhwc;
 
   static OpSignature Signature() {
@@ -197,18 +172,17 @@ struct GlobalPool : OpDefaults {
     v("channels: int >= 1", &channels);
     v.Choice("dst_layout", &dst_layout, {Layout::nc, Layout::nhwc, Layout::nChw16c});
   }
-  Status Check() { return types.Check(); }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
     Plane plane;
-    TF_RETURN_IF_ERROR(ReadPlane("src", in[kSrc], Layout::nChw16c, channels, &plane));
+    TF_RETURN_IF_ERROR(SrcPlane(in[kSrc], &plane));
     return SampleChannelShape(dst_layout, plane.n, channels, &dst->emplace_back());
   }
   Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
     Plane plane;
-    TF_RETURN_IF_ERROR(ReadPlane("src", in[kSrc], Layout::nChw16c, channels, &plane));
+    TF_RETURN_IF_ERROR(SrcPlane(in[kSrc], &plane));
     TensorView src;
-    TF_RETURN_IF_ERROR(MakeView(types.src, Layout::nChw16c, channels, {}, plane, &src));
+    TF_RETURN_IF_ERROR(MakeView(types.src, layout, channels, {}, plane, &src));
     PoolDesc desc = PoolDesc::Global(kind, src, OfOnePixel(dst_layout));
     desc.dst = TensorView(types.dst, desc.dst.layout(), desc.dst.dims());
     desc.src_quantization = types.of_src();
@@ -221,8 +195,8 @@ struct GlobalPool : OpDefaults {
 
   BlockedTensors Blocked(const ShapeList&) const {
     return BlockedTensors()
-        .Input(kSrc, ChannelPart(), Layout::nChw16c, channels, types.of_src())
-        .Output(0, ChannelPart(), dst_layout, channels, types.of_dst());
+        .Input(kSrc, src_part, layout, channels, types.of_src())
+        .Output(0, dst_part, dst_layout, channels, types.of_dst());
   }
   std::string Describe(const Plan& plan, const Call& call) const { return PoolNote(plan, call); }
 };
