@@ -59,11 +59,18 @@ DEFAULT_ISAS = [
     "avx512",
 ]
 
-_COPTS = [
-    "-Wall",
+_VISIBILITY = [
     "-fvisibility=hidden",
     "-fvisibility-inlines-hidden",
 ]
+_COPTS = [
+    "-Wall",
+    "-Wextra",
+    "-Wshadow",
+] + _VISIBILITY
+
+# GoogleTest's macros shadow names.
+_TEST_COPTS = ["-Wall"] + _VISIBILITY
 
 # One optimisation level whatever the compilation mode: at -O0 every inline
 # function is a symbol, and the linker may pick an AVX-512 copy for everyone.
@@ -293,7 +300,7 @@ def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = [], tsan_ke
             name = src[:-len(".cc")],
             size = size,
             srcs = [src] + hdrs,
-            copts = _COPTS,
+            copts = _TEST_COPTS,
             linkstatic = True,
             deps = test_deps,
         )

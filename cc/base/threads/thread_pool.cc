@@ -103,10 +103,10 @@ constexpr auto kNoBody = [](int64_t, int) {};
 }  // namespace
 
 struct ThreadPool::Impl {
-  explicit Impl(int num_workers)
-      : max_workers(num_workers),
-        threads(new pthread_t[num_workers]),
-        region_list(new TaskRegion[num_workers + 1]) {}
+  explicit Impl(int workers)
+      : max_workers(workers),
+        threads(new pthread_t[workers]),
+        region_list(new TaskRegion[workers + 1]) {}
 
   // Takes the workers for one caller; starts them if this process has none.
   bool TryLock() {

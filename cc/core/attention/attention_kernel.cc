@@ -18,8 +18,8 @@ inline Vec Rounded(Vec v) {
   return LoadAs(numbers);
 }
 
-void Pair(const float* src, int64_t stride, int64_t rows, int64_t columns, int64_t width,
-          float* dst) {
+void PairRows(const float* src, int64_t stride, int64_t rows, int64_t columns, int64_t width,
+              float* dst) {
   const Vec upper = FromBits(SetInt(-65536)), lower = FromBits(SetInt(65535));
   for (int64_t r = 0; r < rows; r += 2, src += 2 * stride, dst += width) {
     for (int64_t c = 0; c < width; c += kLanes) {
@@ -137,7 +137,7 @@ void Combine(const float* weights, const float* v, int64_t stride, int64_t keys,
   }
 }
 
-constexpr AttentionKernels kKernels = {Scale, Pair, Weigh, Dots, Combine};
+constexpr AttentionKernels kKernels = {Scale, PairRows, Weigh, Dots, Combine};
 
 }  // namespace
 

@@ -51,8 +51,8 @@ struct FipSource {
   const float* src;
   float* own;  // src, where its numbers may be divided by the scale; null: weights are multiplied
   const int64_t* tap_offsets;
-  int64_t taps, all_taps;  // whole ones, which are in pairs; with those behind them
-  int64_t rows, planes = 1, plane_stride = 0;
+  int64_t taps = 0, all_taps = 0;  // whole ones, which are in pairs; with those behind them
+  int64_t rows = 0, planes = 1, plane_stride = 0;
   const int* exponent = nullptr;  // e, where these are some of the rows that share it
   int of_packed = 0;              // weights are packed times 2^of_packed; where own is null
 };

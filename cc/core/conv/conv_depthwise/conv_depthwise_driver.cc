@@ -70,7 +70,7 @@ struct PreparedRows {
 const ChunkSource& Prepare(const ConvRun& run, int64_t n, int64_t r0, int64_t r1, int thread,
                            PreparedRows* prepared) {
   if (prepared->n == n && prepared->begin == r0 && prepared->end == r1) return prepared->from;
-  *prepared = {n, r0, r1, {run.SrcBlock(n, 0) + r0 * run.d.ow() * kBlock}};
+  *prepared = {n, r0, r1, {run.SrcBlock(n, 0) + r0 * run.d.ow() * kBlock, {}}};
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   if (p.fip()) {
     prepared->from.pairs = PreparePairs(run, prepared->from.src, 0, run.plan.icb,

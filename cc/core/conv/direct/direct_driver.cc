@@ -45,7 +45,7 @@ ChunkSource Prepare(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t 
                     PreparedSource* prepared, const int* exponent = nullptr) {
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   if (!prepared->Has(r, b0, b1)) {
-    *prepared = {r.n, r.begin, r.end, b0, b1, {SourceFor(run, r, b0, b1, thread)}};
+    *prepared = {r.n, r.begin, r.end, b0, b1, {SourceFor(run, r, b0, b1, thread), {}}};
     ChunkSource& whole = prepared->from;
     if (p.fip()) {
       whole.pairs = PreparePairs(run, whole.src, b0, b1, r.end - r.begin, thread, exponent);

@@ -157,12 +157,12 @@ struct Accumulators {
 
   // Of the last block.
   inline __attribute__((always_inline)) void ClearTail(int valid_lanes) {
-    constexpr int kFirst = kVecs - kVecsPerBlock;
+    constexpr int kBegin = kVecs - kVecsPerBlock;
     BD_UNROLL
-    for (int v = kFirst < 0 ? 0 : kFirst; v < kVecs; ++v) {
+    for (int v = kBegin < 0 ? 0 : kBegin; v < kVecs; ++v) {
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
-        acc[p][v] = KeepFirst(acc[p][v], valid_lanes - (v - kFirst) * kLanes);
+        acc[p][v] = KeepFirst(acc[p][v], valid_lanes - (v - kBegin) * kLanes);
       }
     }
   }
