@@ -15,7 +15,7 @@
 #include "benchmarks/cc/shapes.h"
 #include "benchmarks/cc/turns.h"
 #include "cc/core/conv/common/cost.h"
-#include "cc/core/conv/conv_algorithms.h"
+#include "cc/core/conv/conv.h"
 
 namespace bd::layers {
 namespace {

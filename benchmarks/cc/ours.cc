@@ -2,8 +2,8 @@
 
 #include "benchmarks/cc/contestant.h"
 #include "benchmarks/cc/machine.h"
-#include "cc/core/conv/conv_algorithms.h"
-#include "cc/layout/tensor_view_element.h"
+#include "cc/core/conv/conv.h"
+#include "cc/layout/tensor_view.h"
 
 namespace bd::layers {
 namespace {
@@ -14,8 +14,7 @@ void ForElements(const TensorView& view, Fn&& fn) {
   const TensorView plain(view.dtype(), Layout::nhwc, view.dims());
   for (int64_t n = 0; n < view.n(); ++n) {
     for (int64_t p = 0; p < view.pixels(); ++p) {
-      for (int64_t c = 0; c < view.c(); ++c)
-        fn(ElementOf(view, n, c, p), ElementOf(plain, n, c, p));
+      for (int64_t c = 0; c < view.c(); ++c) fn(view.element(n, c, p), plain.element(n, c, p));
     }
   }
 }

@@ -94,6 +94,11 @@ class TensorView {
     return offset(n, block, pixel) * SizeOf(dtype_);
   }
 
+  // An element, as references and tests look for it.
+  int64_t element(int64_t n, int64_t channel, int64_t pixel) const {
+    return offset(n, channel / lanes_, pixel) + channel % lanes_;
+  }
+
   // From the first element to the last one, tail included: what memory must hold.
   int64_t elements() const {
     return n_ == 0 || image_elements() == 0 ? 0 : (n_ - 1) * image_stride_ + image_elements();

@@ -1,13 +1,13 @@
 // Convolution: ConvDesc -> ConvPlan (immutable) -> PackConvWeights, RunConv.
 //
-//   conv_algorithms.cc  the table: what applies, costs, plans, packs and runs
-//   conv_plan.cc        chooses a row of the table
-//   common/             the descriptions, what all plans and runs share, costs
+//   conv_plan.cc  the table of algorithms, and the choice of a row
+//   common/       the descriptions, what all plans and runs share, costs
 //   direct/ winograd/ depthwise/ rows/   a room an algorithm; none sees another
 //   conv_depthwise/     1x1 and depthwise as one primitive, on direct and depthwise
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cc/core/conv/common/conv_plan.h"
 
@@ -24,5 +24,16 @@ void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, Thr
 
 // `pool.num_threads()` must equal plan.threads.
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool);
+
+// The table of algorithms: a new one is a room, a row here, and nothing else. Of equal costs the
+// first is chosen.
+const std::vector<Algorithm>& ConvAlgorithms();
+
+// Why a row is none for this convolution, or nothing.
+std::string WhyNot(const Algorithm& algorithm, const ConvDesc& desc, Isa isa);
+
+// MakeConvPlan by a row that applies, whatever it costs.
+std::string MakeConvPlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa isa, int threads,
+                           ConvPlan* plan);
 
 }  // namespace bd

@@ -1,4 +1,4 @@
-// Checks a convolution, chooses its algorithm, and binds plans to buffers.
+// The table of algorithms; checks a convolution, chooses a row, and binds plans to buffers.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,11 +7,36 @@
 #include "cc/core/conv/common/conv_run.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/conv.h"
-#include "cc/core/conv/conv_algorithms.h"
+#include "cc/core/conv/direct/direct.h"
+#include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
 namespace {
+
+Algorithm Variant(Algorithm room, const char* name, int variant, bool narrow) {
+  room.name = name;
+  room.variant = variant;
+  room.narrow = narrow;
+  return room;
+}
+
+std::vector<Algorithm> MakeTable() {
+  std::vector<Algorithm> table = {
+      kRows,
+      kDepthwise,
+      kLanes,
+      Variant(kDirect, "paired", kFipTiles, false),
+      Variant(kDirect, "direct", kBlockedTiles, true),
+      kGemm,
+      Variant(kDirect, "direct_plain", kNhwcTiles, true),
+      Variant(kDirect, "dot", kDotLanes, false),
+  };
+  for (int row = 0; row < kNumWinogradTransforms; ++row) {
+    table.push_back(Variant(kWinograd, kWinogradTransforms[row].name, row, true));
+  }
+  return table;
+}
 
 std::string CheckPool(const ConvDesc& d) {
   if (d.pool_h != 2 || d.pool_w != 2) {
@@ -170,6 +195,16 @@ std::string PlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa isa, in
 }
 
 }  // namespace
+
+const std::vector<Algorithm>& ConvAlgorithms() {
+  static const auto* const table = new std::vector<Algorithm>(MakeTable());
+  return *table;
+}
+
+std::string WhyNot(const Algorithm& algorithm, const ConvDesc& desc, Isa isa) {
+  if (desc.narrow() && !algorithm.narrow) return "src is not float32";
+  return algorithm.applies(algorithm, desc, isa);
+}
 
 std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan) {
   if (std::string error = Check(desc); !error.empty()) return error;

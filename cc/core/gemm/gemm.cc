@@ -2,11 +2,11 @@
 #include "cc/core/gemm/gemm.h"
 
 #include <cstring>
+#include <limits>
 
 #include "cc/base/machine.h"
 #include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/fip.h"
-#include "cc/core/gemm/gemm_split.h"
 #include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
@@ -18,6 +18,10 @@ constexpr int64_t kFewestPairedRows = 4;
 constexpr int64_t kSegmentRows = 64;
 
 bool InPairs(const GemmPlan& plan, int64_t rows) { return plan.pairs && rows >= kFewestPairedRows; }
+
+struct Range {
+  int64_t begin, end;
+};
 
 // So many rows multiply a B that widens as it is packed: widening a panel takes as long as two or
 // three rows, and narrow weights cost each tile of rows an eighth of its time.
@@ -44,6 +48,12 @@ struct FloatRoom {
   int64_t segments = 0;
   FipRows a;
 };
+
+// Part i of n of some rows, of whole tiles but for the last rows.
+Range PartOfRows(int64_t rows, int64_t tile, int64_t i, int64_t n) {
+  const int64_t tiles = CeilDiv(rows, tile);
+  return {tiles * i / n * tile, std::min(rows, tiles * (i + 1) / n * tile)};
+}
 
 // Rows of A as tiles read them: in dwords, and of bytes with the scales of rows, or null.
 struct RowsOfA {
@@ -321,6 +331,29 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const FloatRoom& paire
       begin = end;
     }
   }
+}
+
+// Into how many ranges panels and rows are cut.
+struct Cuts {
+  int64_t panels = 1, rows = 1;
+};
+
+// At most `most` tasks, so that the busiest thread has as few tiles as can be: 12 panels in 8 tasks
+// keep one of two threads for 7 of them. Panels are cut before rows, since each weight is read by
+// one task then, and among equals there are many tasks: one of the threads may be slowed.
+Cuts CutEvenly(int64_t panels, int64_t row_tiles, int64_t most, int64_t threads) {
+  Cuts best;
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  for (int64_t p = std::min(panels, most); p > 0; --p) {
+    const int64_t of_rows = std::min(row_tiles, most / p);
+    for (int64_t r = 1; r <= of_rows; r += std::max<int64_t>(1, of_rows - 1)) {
+      const int64_t busiest = CeilDiv(p * r, threads) * CeilDiv(panels, p) * CeilDiv(row_tiles, r);
+      if (busiest >= fewest) continue;
+      fewest = busiest;
+      best = {p, r};
+    }
+  }
+  return best;
 }
 
 // Calls run(rows, panels, thread) for parts of the product.

@@ -128,7 +128,7 @@ struct GemmArgs {
   float add_scale = 1.f;
   bool clamp = false;
   float lo = 0.f, hi = 0.f;
-  // A bound chain (post_ops_bind.h), or null. Its tensor operands are floats, dense [m, n]; of
+  // A bound chain (post_ops.h), or null. Its tensor operands are floats, dense [m, n]; of
   // operands [sample, n] row `sample` counts, one for all rows.
   const PostOpProgram* program = nullptr;
   int64_t sample = 0;

@@ -9,7 +9,7 @@
 
 #include "cc/base/cpu/isa.h"
 #include "cc/base/quantization.h"
-#include "cc/core/reorder/reorder_tile_kernel.h"
+#include "cc/core/reorder/reorder_kernel.h"
 
 namespace bd {
 

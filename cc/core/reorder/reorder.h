@@ -22,8 +22,7 @@
 #include "cc/base/cpu/isa.h"
 #include "cc/base/quantization.h"
 #include "cc/base/threads/thread_pool.h"
-#include "cc/core/reorder/reorder_strip_kernel.h"
-#include "cc/core/reorder/reorder_tile_kernel.h"
+#include "cc/core/reorder/reorder_kernel.h"
 #include "cc/layout/tensor_desc.h"
 #include "cc/layout/tensor_view.h"
 

@@ -10,8 +10,7 @@
 //   2048 channels, 7x7, to plain          1.08  0.78  0.54
 //   256 channels, 56x56, to blocked       0.71  0.88  0.88
 //
-#include "cc/core/reorder/reorder_strip_kernel.h"
-
+#include "cc/core/reorder/reorder_kernel.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

@@ -2,10 +2,9 @@
 // read in runs along src and written in runs along dst. Conversions pass through
 // a block of floats, so that each type needs one load and one store, not one kernel
 // a pair.
-#include "cc/core/reorder/reorder_tile_kernel.h"
-
 #include <string.h>
 
+#include "cc/core/reorder/reorder_kernel.h"
 #include "cc/simd/convert/quantized.h"
 
 namespace bd::BD_ISA {

@@ -34,7 +34,7 @@
 #include "cc/base/memory/scratch.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/rnn/rnn_cell_kernel.h"
-#include "cc/core/rnn/rnn_matrix.h"
+#include "cc/core/rnn/rnn_product.h"
 #include "cc/core/rnn/rnn_row_kernel.h"
 
 namespace bd {

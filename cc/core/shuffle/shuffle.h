@@ -11,11 +11,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cc/base/cpu/isa.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/shuffle/shuffle_kernel.h"
-#include "cc/core/shuffle/shuffle_program.h"
 
 namespace bd {
 
@@ -48,6 +48,21 @@ enum class ShuffleMethod {
 
 // Tiles of kTranspose, in entries of dst: so many that lie together by so many apart.
 constexpr int64_t kTransposeTileU = 32, kTransposeTileV = 256;
+
+// A program and the memory it needs.
+struct ShuffleProgramData {
+  std::vector<ShuffleVector> vectors;
+  std::vector<int64_t> srcs;
+  std::vector<uint8_t> controls;
+  int64_t stride = 0;
+  int64_t rows_at_once = 0;  // logical rows in a row of the program
+  PermuteKernel run = nullptr;
+
+  ShuffleProgram view() const {
+    return {vectors.data(), static_cast<int64_t>(vectors.size()), srcs.data(), controls.data(),
+            stride};
+  }
+};
 
 // Immutable once made; safe to run on many threads.
 struct ShufflePlan {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cc/base/size.h"
-#include "cc/core/post_ops/post_ops_bind.h"
+#include "cc/core/post_ops/post_ops.h"
 
 namespace bd {
 namespace {

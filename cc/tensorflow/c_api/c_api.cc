@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "cc/base/cpu/isa.h"
-#include "cc/base/pack_count.h"
 #include "cc/base/threads/pool_size.h"
 #include "cc/core/post_ops/post_op_names.h"
 #include "cc/layout/tensor_desc.h"
 #include "cc/tensorflow/op_base/memory_plan.h"
+#include "cc/tensorflow/weights/pack_registry.h"
 
 namespace bd {
 

@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cc/base/pack_count.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace bd {
@@ -130,5 +130,12 @@ int64_t PackRegistry::size() {
   return std::count_if(packs_.begin(), packs_.end(),
                        [](const auto& weak) { return !weak.expired(); });
 }
+
+namespace {
+std::atomic<int64_t> packs{0};
+}  // namespace
+
+void CountPack() { packs.fetch_add(1, std::memory_order_relaxed); }
+int64_t PackCount() { return packs.load(std::memory_order_relaxed); }
 
 }  // namespace bd

@@ -75,4 +75,8 @@ class PackRegistry {
   std::vector<std::shared_ptr<Job>> jobs_;  // under way
 };
 
+// How often weights have been packed in this process: for tests that weights are packed once.
+void CountPack();
+int64_t PackCount();
+
 }  // namespace bd

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "cc/base/pack_count.h"
+#include "cc/tensorflow/weights/pack_registry.h"
 #include "cc/tensorflow/weights/weights_file.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 

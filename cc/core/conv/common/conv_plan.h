@@ -1,5 +1,5 @@
 // What all algorithms of convolution plan alike, and an algorithm as a row of the table
-// (conv_algorithms.cc). What an algorithm plans for itself is a type of its own: Own<T>().
+// (conv.h). What an algorithm plans for itself is a type of its own: Own<T>().
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ struct Algorithm {
   void (*suit)(const ConvPlan& plan, const float* src, float* packed, ThreadPool& pool) = nullptr;
 };
 
-// Of the rooms; conv_algorithms.cc makes the table of them, with all variants.
+// Of the rooms; conv_plan.cc makes the table of them, with all variants.
 extern const Algorithm kRows, kDepthwise, kLanes, kDirect, kGemm, kWinograd;
 
 struct ConvPlan {

@@ -7,7 +7,7 @@
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/common/conv_plan.h"
 #include "cc/core/gemm/gemm_panels.h"
-#include "cc/core/post_ops/post_ops_bind.h"
+#include "cc/core/post_ops/post_ops.h"
 
 namespace bd {
 

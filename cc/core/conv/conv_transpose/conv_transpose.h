@@ -13,9 +13,7 @@
 //             saves more than the zeros cost; direct only without such zeros, which times infinity
 //             are NaN
 //
-//   conv_transpose_plan.cc    phases, together or apart
-//   conv_transpose_pack.cc    weights of the phases
-//   conv_transpose_driver.cc  the convolutions, then rows of dst out of their results
+//   conv_transpose.cc         the phases as convolutions, then rows of dst out of their results
 //   conv_transpose_kernel.cc  a row of dst: interleaves phases, runs the chain
 #pragma once
 

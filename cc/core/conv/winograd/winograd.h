@@ -1,4 +1,4 @@
-// Winograd's convolution: winograd_kernel.h has the algebra, winograd_bytes_kernel.h that of bytes.
+// Winograd's convolution: winograd_kernel.h has the algebra.
 //
 //   winograd_plan.cc    when it pays, tasks, scratch
 //   winograd_pack.cc    weights into the transformed domain
@@ -38,7 +38,7 @@ struct WinogradPlan {
   bool bytes() const { return family == TileFamily::kWordSums; }
   bool bf16() const { return family == TileFamily::kBf16Sums; }
   // Dwords of so many channels of a tile in V.
-  int64_t Dwords(int64_t channels) const { return CeilDiv(channels, PerDword(family)); }
+  int64_t Dwords(int64_t of_channels) const { return CeilDiv(of_channels, PerDword(family)); }
 };
 
 // Algorithm::variant is the row of kWinogradTransforms. Weights are packed as U = G g G^T, made in

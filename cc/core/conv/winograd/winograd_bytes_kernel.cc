@@ -1,6 +1,5 @@
-// Winograd's transforms of bytes. Compiled once per ISA; the algebra is in winograd_bytes_kernel.h.
-#include "cc/core/conv/winograd/winograd_bytes_kernel.h"
-
+// Winograd's transforms of bytes. Compiled once per ISA; the algebra is in winograd_kernel.h.
+#include "cc/core/conv/winograd/winograd_kernel.h"
 #include "cc/core/conv/winograd/winograd_tiles_inl.h"
 #include "cc/simd/convert/word_block.h"
 #include "cc/simd/vec.h"

@@ -16,7 +16,7 @@
 
 #include "cc/base/threads/parallel_units.h"
 #include "cc/core/conv/winograd/winograd.h"
-#include "cc/core/conv/winograd/winograd_bytes_kernel.h"
+#include "cc/core/conv/winograd/winograd_kernel.h"
 #include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
@@ -266,9 +266,9 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
       }
       const int64_t ranges = block.ranges(), length = CeilDiv(p.icb, ranges);
       for (int64_t xi = 0; xi < block.planes(); ++xi) {
-        const auto [begin, end] = block.BlocksOf(xi);
-        for (int64_t r = 0, b = begin; b < end; ++r, b += length) {
-          block.Multiply(xi, r, b, std::min(end, b + length), thread);
+        const PhaseRange of_plane = block.BlocksOf(xi);
+        for (int64_t r = 0, b = of_plane.begin; b < of_plane.end; ++r, b += length) {
+          block.Multiply(xi, r, b, std::min(of_plane.end, b + length), thread);
         }
       }
       block.Dst();

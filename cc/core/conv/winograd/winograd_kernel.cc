@@ -329,24 +329,20 @@ void Dst(const WinogradDstArgs& a) {
 }
 
 template <int kRow>
-constexpr void FillRounded(WinogradKernels* table) {
-#if defined(BD_AVX512_BF16)
-  if constexpr (kWinogradTransforms[kRow].split_phases()) {
-    table->source_rounded[kRow] = SourceOfSplitPhases;
-  } else if constexpr (kWinogradTransforms[kRow].rounds_planes()) {
-    table->source_rounded[kRow] = Source<Floats<kRow>, Bfloat16, Bfloat16>;
-  }
-#endif
-}
-
-template <int kRow>
 constexpr void Fill(WinogradKernels* table) {
   if constexpr (kRow < kNumWinogradTransforms) {
-    FillRounded<kRow>(table);
+    constexpr bool split = kWinogradTransforms[kRow].split_phases();
+#if defined(BD_AVX512_BF16)
+    if constexpr (split) {
+      table->source_rounded[kRow] = SourceOfSplitPhases;
+    } else if constexpr (kWinogradTransforms[kRow].rounds_planes()) {
+      table->source_rounded[kRow] = Source<Floats<kRow>, Bfloat16, Bfloat16>;
+    }
+#endif
     if constexpr (kWinogradTransforms[kRow].stride == 1) {
       table->source[kRow] = Source<Floats<kRow>, float, float>;
       table->source_bf16[kRow] = Source<Floats<kRow>, Bfloat16, float>;
-    } else if constexpr (!kWinogradTransforms[kRow].split_phases()) {
+    } else if constexpr (!split) {
       table->source[kRow] = SourceOfPhases<kRow, float>;
       table->source_bf16[kRow] = SourceOfPhases<kRow, Bfloat16>;
     }

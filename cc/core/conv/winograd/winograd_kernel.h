@@ -19,6 +19,22 @@
 //   y[1] = g0 e1 + g2 e2 + g1 o1 = g2 (e2 - e1) + g1 o1 +  (g0 + g2) e1
 // that is 5 multiplications of 6, 25 of 36 in both directions, in planes 0, 1 and 2 of an axis, of
 // which plane 1 has no odd pixels. Nothing but e0 - e1, e2 - e1 and g0 + g2 is rounded.
+//
+// Of bytes F(4x4, 3x3) is computed in integers, exact, by the points 0, 1, -1, 2, -2 and infinity.
+// B^T then has integers, and so has s G, the rows times s = (24, -6, -6, 24, 24, 6):
+//
+//         4  0 -5  0  1  0        6  0  0
+//         0 -4 -4  1  1  0        1  1  1        24 y[0] = m0 - 4 (m1 + m2) +   (m3 + m4)
+//   B^T = 0  4 -4 -1  1  0  s G = 1 -1  1        12 y[1] =    - 2 (m1 - m2) +   (m3 - m4)
+//         0 -2 -1  2  1  0        1  2  4         6 y[2] =    -   (m1 + m2) +   (m3 + m4)
+//         0  2 -1 -2  1  0        1 -2  4         6 y[3] = m5 -   (m1 - m2) + 2 (m3 - m4)
+//         0  4  0 -5  0  1        0  0  6
+//
+// A source is x = q - 128 of a byte q, so |B^T x B| <= 10 * 10 * 128 and |s G w (s G)^T| <= 7 * 7 *
+// 127 are words. Their products add up modulo 2^32, and so does what follows: both axes give 9 *
+// 2^k y, k <= 6; times the inverse of 9 modulo 2^32 and shifted to the right by k bits that is y
+// itself where -2^25 <= y < 2^25. Sums over channels with 128 sum |w| < 2^25 are therefore exact,
+// and where the channels have more they are added up in ranges that fit.
 #pragma once
 
 #include <cstdint>
@@ -151,5 +167,43 @@ struct WinogradKernels {
 };
 
 BD_KERNEL_TABLE_OF(WinogradKernels, generic, avx2, avx512, avx512_bf16)
+
+constexpr int kBytesRow = 1;  // of kWinogradTransforms
+// What sum |w| of a range may be; however large its weights are, 14 blocks of channels fit.
+constexpr int64_t kMostBytesWeights = ((1 << 25) - 1) / 128;
+constexpr int64_t kSafeBlocks = 14;
+static_assert(kSafeBlocks * 16 * 3 * 3 * 127 <= kMostBytesWeights);
+
+struct WinogradBytesKernels {
+  // Of one source block of bytes to planes of words: [xi][..][tile][16 words].
+  void (*source)(const WinogradSourceArgs&);
+  void (*dst)(const WinogradDstArgs&);
+};
+
+BD_KERNEL_TABLE(WinogradBytesKernels)
+
+constexpr int kMaxAlpha = 9, kMaxTaps = 7;  // of an axis of kWinogradTransforms
+
+// G of one axis, alpha x taps; the last row is the point at infinity.
+struct WinogradAxis {
+  int taps, alpha;
+  double g[kMaxAlpha][kMaxTaps];
+};
+
+// U[xi] = (G_h w G_w^T)[xi] for one source channel and `lanes` (at most 16) output channels, in
+// double, rounded once; lanes behind them are zero.
+struct WinogradWeightsArgs {
+  const WinogradAxis *h, *w;
+  const float* const* taps;  // [h->taps][w->taps] the first lane of each, or null: zeros
+  int64_t lanes;
+  float* out;  // [xi][plane_stride]: 16 floats of each plane
+  int64_t plane_stride;
+};
+
+struct WinogradWeightsKernels {
+  void (*transform)(const WinogradWeightsArgs&);
+};
+
+BD_KERNEL_TABLE(WinogradWeightsKernels)
 
 }  // namespace bd

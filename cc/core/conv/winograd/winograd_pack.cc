@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "cc/core/conv/winograd/winograd.h"
-#include "cc/core/conv/winograd/winograd_bytes_kernel.h"
-#include "cc/core/conv/winograd/winograd_weights_kernel.h"
+#include "cc/core/conv/winograd/winograd_kernel.h"
 #include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
@@ -46,7 +45,7 @@ WinogradAxis MakeAxis(int m, int r) {
 // Of the phases of 3 taps at stride 2, by their first pixel.
 constexpr WinogradAxis kSplitAxes[] = {{2, 3, {{1, 0}, {1, 1}, {0, 1}}}, {1, 3, {{1}, {0}, {1}}}};
 
-// s G of bytes (winograd_bytes_kernel.h): its products are exact in double and in 16 bits.
+// s G of bytes (winograd_kernel.h): its products are exact in double and in 16 bits.
 constexpr WinogradAxis kBytesAxis = {
     3, 6, {{6, 0, 0}, {1, 1, 1}, {1, -1, 1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 6}}};
 

@@ -6,7 +6,7 @@
 #include "cc/base/machine.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/winograd/winograd.h"
-#include "cc/core/conv/winograd/winograd_bytes_kernel.h"
+#include "cc/core/conv/winograd/winograd_kernel.h"
 
 namespace bd {
 namespace {

@@ -1,6 +1,6 @@
 // Weights into Winograd's domain, 16 output channels side by side. The lanes are loops over arrays
 // of double that the compiler makes vectors of: 16 of them are 4 to 8 registers.
-#include "cc/core/conv/winograd/winograd_weights_kernel.h"
+#include "cc/core/conv/winograd/winograd_kernel.h"
 
 namespace bd::BD_ISA {
 namespace {

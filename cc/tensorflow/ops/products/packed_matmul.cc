@@ -1,6 +1,6 @@
 // BlockdnnPackedMatmul.
 #include "cc/core/gemm/gemm.h"
-#include "cc/core/post_ops/post_ops_bind.h"
+#include "cc/core/post_ops/post_ops.h"
 #include "cc/tensorflow/attrs/attrs.h"
 #include "cc/tensorflow/ops/op.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cc/core/concat/concat.h"
-#include "cc/layout/tensor_view_element.h"
+#include "cc/layout/tensor_view.h"
 
 namespace bd {
 
@@ -14,10 +14,10 @@ inline void ConcatRef(const ConcatDesc& desc, const float* const* srcs, float* d
       for (size_t i = 0; i < desc.srcs.size(); ++i) {
         const ChannelRange range = desc.range(i);
         for (int64_t c = range.first; c < range.first + range.count; ++c, ++to) {
-          dst[ElementOf(desc.dst, n, to, p)] = srcs[i][ElementOf(desc.srcs[i], n, c, p)];
+          dst[desc.dst.element(n, to, p)] = srcs[i][desc.srcs[i].element(n, c, p)];
         }
       }
-      for (; to % 16 != 0; ++to) dst[ElementOf(desc.dst, n, to, p)] = 0.f;
+      for (; to % 16 != 0; ++to) dst[desc.dst.element(n, to, p)] = 0.f;
     }
   }
 }

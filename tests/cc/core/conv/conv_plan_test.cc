@@ -9,7 +9,6 @@
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/conv.h"
-#include "cc/core/conv/conv_algorithms.h"
 #include "cc/core/conv/direct/direct.h"
 #include "tests/cc/core/conv/conv_case.h"
 

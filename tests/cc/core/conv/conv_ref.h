@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cc/core/conv/conv.h"
-#include "cc/layout/tensor_view_element.h"
+#include "cc/layout/tensor_view.h"
 #include "tests/cc/post_ops_ref.h"
 
 namespace bd {
@@ -24,7 +24,7 @@ double Sum(const ConvDesc& d, const float* src, const float* hwio, int64_t n, in
       if (y < 0 || y >= d.ih() || x < 0 || x >= d.iw()) continue;
       for (int64_t i = 0; i < ic_group; ++i) {
         const int64_t c = group * ic_group + i;
-        sum += double{src[ElementOf(d.src, n, c, y * d.iw() + x)]} *
+        sum += double{src[d.src.element(n, c, y * d.iw() + x)]} *
                hwio[((kh * d.kw() + kw) * ic_group + i) * d.oc() + o];
       }
     }
@@ -40,7 +40,7 @@ inline void ResultRef(const ConvDesc& d, const float* src, const float* hwio,
     for (int64_t o = 0; o < channels; ++o) {
       for (int64_t y = 0; y < d.oh(); ++y) {
         for (int64_t x = 0; x < d.ow(); ++x) {
-          const int64_t at = ElementOf(d.dst, n, o, y * d.ow() + x);
+          const int64_t at = d.dst.element(n, o, y * d.ow() + x);
           dst[at] =
               o >= d.oc()
                   ? 0.f
@@ -66,9 +66,9 @@ inline void PooledRef(const ConvDesc& d, const float* src, const float* hwio,
           float max = -std::numeric_limits<float>::infinity();
           for (int64_t i = 0; i < d.pool_h * d.pool_w; ++i) {
             const int64_t row = y * d.pool_h + i / d.pool_w, column = x * d.pool_w + i % d.pool_w;
-            max = std::max(max, result[ElementOf(whole.dst, n, o, row * d.ow() + column)]);
+            max = std::max(max, result[whole.dst.element(n, o, row * d.ow() + column)]);
           }
-          dst[ElementOf(d.dst, n, o, y * d.dst_w() + x)] = max;
+          dst[d.dst.element(n, o, y * d.dst_w() + x)] = max;
         }
       }
     }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cc/base/threads/thread_pool.h"
-#include "cc/layout/tensor_view_element.h"
+#include "cc/layout/tensor_view.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
@@ -29,7 +29,7 @@ double Sum(const ConvTransposeDesc& d, const float* src, const float* weights, i
       const int64_t r = h / d.sh, c = w / d.sw;
       if (r >= d.ih() || c >= d.iw()) continue;
       for (int64_t i = 0; i < d.ic(); ++i) {
-        sum += double{src[ElementOf(d.src, n, i, r * d.iw() + c)]} *
+        sum += double{src[d.src.element(n, i, r * d.iw() + c)]} *
                weights[((kh * d.kw + kw) * d.oc() + o) * d.ic() + i];
       }
     }
@@ -45,7 +45,7 @@ void ConvTransposeRef(const ConvTransposeDesc& d, const float* src, const float*
     for (int64_t o = 0; o < padded; ++o) {
       for (int64_t y = 0; y < d.oh(); ++y) {
         for (int64_t x = 0; x < d.ow(); ++x) {
-          const int64_t at = ElementOf(d.dst, n, o, y * d.ow() + x);
+          const int64_t at = d.dst.element(n, o, y * d.ow() + x);
           dst[at] =
               o >= d.oc()
                   ? 0.f

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cc/base/threads/thread_pool.h"
-#include "cc/layout/tensor_view_element.h"
+#include "cc/layout/tensor_view.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
@@ -31,7 +31,7 @@ double Sum(const ConvVolumeDesc& d, const float* src, const float* weights, int6
                       c = x * s.sw() + kw * s.dw() - s.pad_left();
         if (r < 0 || r >= s.ih() || c < 0 || c >= s.iw()) continue;
         for (int64_t i = 0; i < s.ic(); ++i) {
-          sum += double{src[ElementOf(s.src, v * d.depth + slice, i, r * s.iw() + c)]} *
+          sum += double{src[s.src.element(v * d.depth + slice, i, r * s.iw() + c)]} *
                  weights[(((k * s.kh() + kh) * s.kw() + kw) * s.ic() + i) * s.oc() + o];
         }
       }
@@ -48,7 +48,7 @@ void ConvVolumeRef(const ConvVolumeDesc& d, const float* src, const float* weigh
   for (int64_t image = 0; image < d.volumes * d.out_depth; ++image) {
     for (int64_t o = 0; o < channels; ++o) {
       for (int64_t p = 0; p < s.oh() * s.ow(); ++p) {
-        const int64_t at = ElementOf(s.dst, image, o, p);
+        const int64_t at = s.dst.element(image, o, p);
         dst[at] = o >= s.oc() ? 0.f
                               : static_cast<float>(ApplyPostOpsRef(
                                     s.post_ops,

@@ -12,7 +12,6 @@
 
 #include "cc/core/gemm/gemm.h"
 #include "cc/core/post_ops/post_ops.h"
-#include "cc/core/post_ops/post_ops_bind.h"
 #include "tests/cc/convert_ref.h"
 #include "tests/cc/guarded_array.h"
 #include "tests/cc/isas.h"

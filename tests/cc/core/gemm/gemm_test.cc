@@ -14,7 +14,6 @@
 
 #include "cc/base/cpu/cpu_model.h"
 #include "cc/core/post_ops/post_ops.h"
-#include "cc/core/post_ops/post_ops_bind.h"
 #include "tests/cc/core/gemm/gemm_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"

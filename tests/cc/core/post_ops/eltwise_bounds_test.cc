@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "cc/core/post_ops/post_ops_bind.h"
+#include "cc/core/post_ops/post_ops.h"
 #include "cc/core/post_ops/post_ops_kernel.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/post_ops_ref.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cc/core/post_ops/post_op_names.h"
-#include "cc/core/post_ops/post_ops_bind.h"
 
 namespace bd {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cc/core/conv/backward_weights/backward_weights.h"
-#include "cc/layout/tensor_view_element.h"
+#include "cc/layout/tensor_view.h"
 
 namespace bd {
 // The definition, in double, for tests.
@@ -21,11 +21,11 @@ inline void BackwardWeightsRef(const ConvDesc& d, const float* src, const float*
             const int64_t w = x * d.sw() + kw * d.dw() - d.pad_left();
             if (h < 0 || h >= d.ih() || w < 0 || w >= d.iw()) continue;
             for (int64_t o = 0; o < d.oc(); ++o) {
-              const double dy = ddst[ElementOf(d.dst, n, o, y * d.ow() + x)];
+              const double dy = ddst[d.dst.element(n, o, y * d.ow() + x)];
               for (int64_t c = 0; c < inputs; ++c) {
                 const int64_t channel = o / outputs * inputs + c;
                 sums[((kh * d.kw() + kw) * inputs + c) * d.oc() + o] +=
-                    dy * src[ElementOf(d.src, n, channel, h * d.iw() + w)];
+                    dy * src[d.src.element(n, channel, h * d.iw() + w)];
               }
             }
           }

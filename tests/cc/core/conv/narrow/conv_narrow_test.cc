@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "cc/core/conv/conv_algorithms.h"
+#include "cc/core/conv/conv.h"
 #include "tests/cc/core/conv/narrow/narrow_case.h"
 
 namespace bd {

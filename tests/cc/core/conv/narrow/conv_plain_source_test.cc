@@ -74,14 +74,14 @@ TEST_P(ConvNarrowTest, InfiniteNeighboursOfWindows) {
           const int64_t x = (5 * y + 2) % d.iw(), channel = y % ic;
           FillTensor(d.src, Quantization(), -8, 8, src.data());
           const float inf = std::numeric_limits<float>::infinity();
-          StoreFloatRef(bf16, inf, src.data(), ElementOf(d.src, 1, channel, y * d.iw() + x));
+          StoreFloatRef(bf16, inf, src.data(), d.src.element(1, channel, y * d.iw() + x));
           RunConv(plan, buffers, one_);
           for (int64_t p = 0; p < d.n() * d.oh() * d.ow(); ++p) {
             const int64_t n = p / (d.oh() * d.ow()), oh = p / d.ow() % d.oh(), ow = p % d.ow();
             const int64_t row = y + 1 - oh, column = x + 1 - ow;
             const bool sees = n == 1 && row >= 0 && row < d.kh() && column >= 0 &&
                               column % dw == 0 && column / dw < kw;
-            const int64_t at = ElementOf(d.dst, n, 3, oh * d.ow() + ow);
+            const int64_t at = d.dst.element(n, 3, oh * d.ow() + ow);
             const float due = sees ? inf : Sum(d, src.data(), weights.data(), n, 3, oh, ow);
             ASSERT_EQ(dst.As<float>()[at], due)
                 << Describe(c.shape, plan) << " row " << y << " at " << oh << ", " << ow;

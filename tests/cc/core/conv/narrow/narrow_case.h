@@ -11,7 +11,7 @@
 #include <set>
 #include <string>
 
-#include "cc/layout/tensor_view_element.h"
+#include "cc/layout/tensor_view.h"
 #include "tests/cc/convert_ref.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_array.h"
@@ -90,7 +90,7 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
     for (int64_t n = 0; n < view.n(); ++n) {
       for (int64_t c = view.c(); c < view.blocks() * view.lanes(); ++c) {
         for (int64_t p = 0; p < view.pixels(); ++p) {
-          StoreReal(view.dtype(), q, 0.f, to, ElementOf(view, n, c, p));
+          StoreReal(view.dtype(), q, 0.f, to, view.element(n, c, p));
         }
       }
     }
@@ -107,7 +107,7 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
                       x = ow * d.sw() + kw * d.dw() - d.pad_left();
         if (y < 0 || y >= d.ih() || x < 0 || x >= d.iw()) continue;
         for (int64_t i = 0; i < ic_group; ++i) {
-          const int64_t at = ElementOf(d.src, n, group * ic_group + i, y * d.iw() + x);
+          const int64_t at = d.src.element(n, group * ic_group + i, y * d.iw() + x);
           const int64_t w = ((kh * d.kw() + kw) * ic_group + i) * d.oc() + o;
           int64_t value = static_cast<int64_t>(LoadAsFloatRef(d.src.dtype(), src, at));
           if (d.src.dtype() == u8) value -= d.types.src_quantization.zero_point;
@@ -174,7 +174,7 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
     for (int64_t n = 0; n < d.n(); ++n) {
       for (int64_t o = 0; o < channels; ++o) {
         for (int64_t p = 0; p < d.oh() * d.ow(); ++p) {
-          const int64_t at = ElementOf(d.dst, n, o, p);
+          const int64_t at = d.dst.element(n, o, p);
           float x = 0.f;
           if (o < d.oc()) {
             x = Sum(d, src.data(), weights.data(), n, o, p / d.ow(), p % d.ow());

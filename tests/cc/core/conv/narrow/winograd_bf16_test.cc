@@ -19,7 +19,7 @@ class WinogradBf16Test : public ::testing::TestWithParam<Isa> {
     for (int64_t n = 0; n < view.n(); ++n) {
       for (int64_t c = 0; c < view.blocks() * view.lanes(); ++c) {
         for (int64_t p = 0; p < view.pixels(); ++p) {
-          const int64_t at = ElementOf(view, n, c, p);
+          const int64_t at = view.element(n, c, p);
           StoreFloatRef(view.dtype(), c < view.c() ? normal_(rng_) : 0.f, narrow, at);
           wide[at] = LoadAsFloatRef(view.dtype(), narrow, at);
         }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cc/core/conv/conv_algorithms.h"
+#include "cc/core/conv/conv.h"
 #include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/gemm/narrow_pack.h"
 #include "tests/cc/core/conv/narrow/narrow_case.h"
@@ -104,7 +104,7 @@ class WinogradRoundedTest : public ::testing::TestWithParam<Isa> {
       for (int64_t c = 0; c < d.src.blocks() * d.src.lanes(); ++c) {
         for (int64_t i = 0; i < s.ih * s.iw; ++i) {
           const float x = c < s.ic ? p->Src(n, c, i / s.iw, i % s.iw) : 0.f;
-          StoreFloatRef(bf16, x, src.data(), ElementOf(d.src, n, c, i));
+          StoreFloatRef(bf16, x, src.data(), d.src.element(n, c, i));
         }
       }
     }
@@ -121,7 +121,7 @@ class WinogradRoundedTest : public ::testing::TestWithParam<Isa> {
     p->dst.resize(s.n * s.oc * s.oh * s.ow);
     for (int64_t i = 0; i < static_cast<int64_t>(p->dst.size()); ++i) {
       const int64_t plane = s.oh * s.ow, n = i / plane / s.oc, o = i / plane % s.oc;
-      p->dst[i] = dst.As<float>()[ElementOf(d.dst, n, o, i % plane)];
+      p->dst[i] = dst.As<float>()[d.dst.element(n, o, i % plane)];
     }
   }
 
