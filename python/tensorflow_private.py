@@ -38,6 +38,7 @@ try:
         dtypes,
         func_graph,
         importer,
+        kernels,
         op_callbacks,
         op_def_registry,
         ops,
@@ -143,6 +144,13 @@ def hook_calls(hook: Callable | None) -> None:
 def functions_of(graph) -> dict:
     """name -> what holds the definition, of each function that a graph calls."""
     return {tf.compat.as_str(name): held for name, held in graph._functions.items()}
+
+
+@functools.cache
+def runs_on_cpu(op: str) -> bool:
+    """Whether TensorFlow has a kernel of that op for CPUs: some are XLA's alone."""
+    found = kernels.get_registered_kernels_for_op(op).kernel
+    return any(kernel.device_type in ("CPU", "DEFAULT") for kernel in found)
 
 
 def operation_of(graph, name: str):

@@ -7,7 +7,6 @@ functions of While, If and of what cannot be inlined become bodies of their own.
 """
 
 import functools
-import re
 from collections.abc import Mapping
 
 from tensorflow.core.framework import function_pb2, graph_pb2
@@ -42,6 +41,7 @@ from ..tensorflow_private import (
     operation_of,
     ops,
     results_of,
+    runs_on_cpu,
     tensor_shape,
     tensor_util,
     tf_optimizer,
@@ -49,18 +49,17 @@ from ..tensorflow_private import (
 )
 from . import ordering
 
-# These keep Grappler from inlining a call; Keras puts them on grouped convolutions.
+# These keep Grappler from inlining a call.
 XLA = "_XlaMustCompile"
 _COLOCATED = "_class"  # Nodes that must be on one device, which is the CPU.
 _SPECIALIZED = "_GrapplerSpecializedFunc"  # Grappler's mark, with which no SavedModel loads.
 _INLINE_BLOCKERS = (XLA, "_noinline")
-# On a convolution, the function in which Keras had it compiled by XLA: not every kernel of
-# TensorFlow's takes groups, alone or fused.
+# On a sum of products, the function in which the user, or Keras, had it compiled by XLA: a grouped
+# convolution of Keras's, say, of which TensorFlow has not every kernel.
 COMPILED_IN = "_blockdnn_compiled_in"
-_CONVOLUTION_OF_KERAS = re.compile(r"__(conv_xla|jit_compiled_convolution_op)(_\d+)+$")
-_AROUND_CONVOLUTIONS = frozenset(
-    {"BatchToSpaceND", "Const", "ExpandDims", "Identity", "NoOp", "Pad", "ReadVariableOp"}
-    | {"SpaceToBatchND", "Squeeze"}
+_SUMS = frozenset(
+    "BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv3D "
+    "Conv3DBackpropInputV2 DepthwiseConv2dNative Einsum MatMul".split()
 )
 # tf_keras gives its recurrent layers one function for CPUs and one for GPUs, for a pass of Grappler
 # to choose; it inlines neither.
@@ -78,7 +77,7 @@ def capture(
     """Inlines the function and measures its graph and those of its loops and conditions.
 
     Args:
-        closed: functions of Keras's grouped convolutions that XLA goes on compiling.
+        closed: functions that XLA goes on compiling.
         live: whether the result has to follow its variables.
         moment: values of variables, as `variables_of` takes them.
     """
@@ -281,7 +280,7 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
             if ordering.LOWERING in node.attr:
                 node.attr[ordering.LOWERING].b = False
             ordering.hide_own_gradient(node)
-    _unblock_convolutions(meta_graph.graph_def, closed)
+    _unblock_compiled(meta_graph.graph_def, closed)
     _unblock_recurrent_layers(meta_graph.graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend([*fetches, *targets])
 
@@ -328,25 +327,31 @@ def compiled_by_xla(concrete) -> bool:
 
 
 def compiled_in(module: Module) -> frozenset[str]:
-    """The functions of Keras of which a convolution was inlined and has not been converted."""
+    """The functions of which a sum of products was inlined and has not been converted."""
     nodes = (node for body in module.bodies for node in body.view if node.payload is None)
     names = {node.attr[COMPILED_IN].s.decode() for node in nodes}
     return frozenset(names - {""})
 
 
-def _unblock_convolutions(graph_def: graph_pb2.GraphDef, closed: frozenset[str]) -> None:
-    """Lets Keras's grouped convolutions be inlined; what users compile by XLA stays so."""
+def _unblock_compiled(graph_def: graph_pb2.GraphDef, closed: frozenset[str]) -> None:
+    """Lets functions that XLA compiles be inlined where their sums of products may become ours."""
+    library = {function.signature.name: function for function in graph_def.library.function}
     unblocked = set()
-    for function in graph_def.library.function:
-        name = function.signature.name
-        if name in closed or not _is_convolution_of_keras(function):
+    for name, function in library.items():
+        if name in closed or not Attributes(function)[XLA].b:
+            continue
+        within = graph_pb2.GraphDef(node=function.node_def)
+        restore_library(within, library)
+        names = [name, *(f.signature.name for f in within.library.function)]
+        nodes = [node for each in names for node in library[each].node_def]
+        sums = [node for node in nodes if node.op in _SUMS]
+        if not sums or not all(node.op in library or runs_on_cpu(node.op) for node in nodes):
             continue
         unblocked.add(name)
         for key in _INLINE_BLOCKERS:
             function.attr.pop(key, None)
-        for node in function.node_def:
-            if node.op == "Conv2D":
-                node.attr[COMPILED_IN].s = name.encode()
+        for node in sums:
+            node.attr[COMPILED_IN].s = name.encode()
     for nodes in _node_lists(graph_def):
         for node in nodes:
             if unblocked.intersection(called_functions([node])):
@@ -360,16 +365,6 @@ def _unblock_recurrent_layers(graph_def: graph_pb2.GraphDef) -> None:
         if Attributes(function)[_PREFERS].s == b"CPU":
             for key in (_IMPLEMENTS, _PREFERS):
                 function.attr.pop(key, None)
-
-
-def _is_convolution_of_keras(function) -> bool:
-    """Whether Keras has wrapped one 2-D convolution that has groups in it.
-
-    Of 3-D ones with groups TensorFlow has no other kernel than XLA's.
-    """
-    others = [node.op for node in function.node_def if node.op not in _AROUND_CONVOLUTIONS]
-    named = _CONVOLUTION_OF_KERAS.search(function.signature.name)
-    return named is not None and others == ["Conv2D"]
 
 
 def _node_lists(graph_def: graph_pb2.GraphDef):

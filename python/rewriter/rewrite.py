@@ -277,7 +277,7 @@ class Rewrite:
 
     @without_collection()
     def plan(self) -> Module:
-        """The function after the passes; what Keras has XLA compile goes on where they leave it."""
+        """The function after the passes; XLA goes on compiling what they left."""
         captured = self._capture()
         self.sizes = captured.main.sizes()
         names = _labels(captured)

@@ -225,19 +225,42 @@ def _xla_attributes(result):
     return [f.signature.name for f in graph_def.library.function if f.attr["_XlaMustCompile"].b]
 
 
-def test_what_users_compile_by_xla_stays_compiled(result_of, image, conv):
-    @tf.function(jit_compile=True)
-    def compiled(x):
+@pytest.mark.parametrize("calls", [1, 3])
+def test_what_users_compile_by_xla_is_converted_where_all_sums_are(result_of, image, calls, conv):
+    @tf.function
+    def layer(x):
         return tf.nn.relu(conv(x, 16))
+
+    compiled = tf.function(lambda x: layer(x) * 0.5, jit_compile=True)
 
     @tf.function
     def function(x):
-        return conv(compiled(x), 16)
+        for _ in range(calls):
+            x = compiled(x)
+        return x
 
     result = result_of(function, tf.TensorSpec([1, 6, 6, 16]))
+    assert result.blockdnn["Conv"] == calls
+    assert not _xla_attributes(result) and not result.report.declined
+    result.assert_same(image(1, 6, 6, 16))
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        lambda x: tf.nn.conv2d(x, x[0, :3, :3, :, None] * tf.ones([16]), 1, "SAME"),
+        tf.nn.relu,
+    ],
+    ids=["sum", "no sum"],
+)
+def test_what_else_users_compile_by_xla_stays_compiled(result_of, image, conv, left):
+    plain = tf.function(lambda x: conv(x, 16))
+    both = left if left is tf.nn.relu else lambda x: left(conv(x, 16))
+    compiled = tf.function(both, jit_compile=True)
+    result = result_of(tf.function(lambda x: plain(compiled(x))), tf.TensorSpec([1, 6, 6, 16]))
     assert result.blockdnn == {"Conv": 1, "Reorder": 2}
     assert len(_xla_attributes(result)) == 1
-    assert "XLA" in result.reason("PartitionedCall")
+    assert any("XLA compiles it" in reason for _, reason in result.report.declined)
     result.assert_same(image(1, 6, 6, 16))
 
 
