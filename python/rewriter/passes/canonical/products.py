@@ -4,7 +4,8 @@
 
 with any numbers of axes of each kind is reshape(src, [-1, K]) @ reshape(weights, [K, O]), reshaped;
 the axes of the weights may lie in any order, and the result is transposed where its axes do.
-A bias [O..] that is added behind it is added to the rows, where the product takes it in.
+A bias [O..] that is added behind it is added to the rows, where the product takes it in, unless
+they are pixels of a picture.
 """
 
 import math
@@ -12,6 +13,7 @@ import math
 from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Node, Ref, Writer, dtype_name, open_sizes
+from ....ops.records import BLOCK
 from ...context import Context
 
 
@@ -48,7 +50,9 @@ def _flatten(node: Node, body: Body) -> str | None:
     flat = write.add("rows", "Reshape", src, [-1, ic])
     product = write.add("product", "MatMul", flat, write.reshape("weights", weights, [ic, oc]))
     root, bias, tail = node, None, matrix[contracted:]
-    if turned is None:
+    # A picture's is added to the picture: it becomes a 1x1 convolution.
+    of_picture = len(rows) == 4 and contracted == len(tail) == 1 and min(ic, oc) >= BLOCK
+    if turned is None and not of_picture:
         root, bias, tail = _bias(node, rows[:-contracted], tail, body)
     kept = (*rows[:-contracted], *tail)
     if bias is not None:

@@ -6,6 +6,7 @@ It does not look into the functions of regions, and patterns know fewer spelling
     transpose(x, [0, 1, ..]) = x,    reshape(x, shape(x)) = x
     x[:n, ...] = x of n,    x * s = x * [s, s, ..],  s [N, 1, 1, 1], x [N, H, W, C]
     reshape(reshape(x) + a + b) = x + reshape(a + b), as attention by rows and columns adds biases
+    exp(x - max(x)) / sum(exp(x - max(x))) = softmax(x)
     x padded by nothing = x,    [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
 
 The last one merges patches in Swin: four slices with steps take six times as long as a transpose.
@@ -158,6 +159,24 @@ def _phase(part: Node, body: Body) -> tuple[int, int] | None:
     return i, j
 
 
+def _divide(node: Node, body: Body) -> None:
+    """Writes a softmax that is written out as the op."""
+    view, (exponential, total) = body.view, map(body.view.producer, node.inputs)
+    if (exponential.op, total.op) != ("Exp", "Sum") or total.inputs[0] != exponential.ref:
+        return _spread(node, body)
+    shifted = view.producer(exponential.inputs[0])
+    if shifted.op != "Sub":
+        return None
+    x = shifted.inputs[0]
+    most = view.producer(view.origin(shifted.inputs[1], ("Identity", "StopGradient")))
+    axes = [body.shapes.numbers(each.inputs[1]) for each in (total, most) if each.op in _OF_AXES]
+    last = [[-1], [(body.shapes.rank(x) or 0) - 1]]
+    if most.op == "Max" and most.inputs[0] == x and all(axis in last for axis in axes):
+        if most.attr["keep_dims"].b and total.attr["keep_dims"].b and is_float32(view, x):
+            body.writer(node.name).put("Softmax", x)
+    return None
+
+
 def _spread(node: Node, body: Body) -> None:
     """Gives each channel the number that its sample has for all: blocked tensors know those."""
     pictures = [body.shapes.shape(ref) for ref in node.inputs]
@@ -171,6 +190,7 @@ def _spread(node: Node, body: Body) -> None:
             body.view.set_inputs(node, inputs)
 
 
+_OF_AXES = ("Max", "Sum")
 # exponent -> the op that computes that power
 _POWERS = {-1.0: "Reciprocal", -0.5: "Rsqrt", 0.5: "Sqrt", 2.0: "Square"}
 # The phases (i, j) in their order -> the order of axes of [N, H / 2, i, W / 2, j, C].
@@ -185,5 +205,6 @@ _RULES = {
     "Reshape": _reshape,
     "StridedSlice": _slice,
     "Transpose": _transpose,
-    **dict.fromkeys(("Add", "AddV2", "Mul", "RealDiv", "Sub"), _spread),
+    "RealDiv": _divide,
+    **dict.fromkeys(("Add", "AddV2", "Mul", "Sub"), _spread),
 }

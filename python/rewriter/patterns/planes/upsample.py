@@ -1,4 +1,4 @@
-"""The nearest upsampling that Keras spells as repetitions, along one axis after the other."""
+"""The nearest upsampling that is spelled as repetitions, as Keras's is."""
 
 from ....ops.records import Resize
 from ...rules import Match, Rule, Size
@@ -17,7 +17,12 @@ def upsample(tf, x, rows=1, columns=1):
         tiled = tf.Tile(tf.reshape(x, [n, h, w, 1, c]), [1, 1, 1, columns, 1])
         return tf.reshape(tiled, [n, h, w * columns, c])
 
-    both = each_column(each_row(x)), each_row(each_column(x))
+    def each_pixel(x):
+        n, h, w, c = tf.sizes(x, 4)
+        tiled = tf.Tile(tf.reshape(x, [n, h, 1, w, 1, c]), [1, 1, rows, 1, columns, 1])
+        return tf.reshape(tiled, [n, h * rows, w * columns, c])
+
+    both = each_column(each_row(x)), each_row(each_column(x)), each_pixel(x)
     return tf.either(*both, each_row(x), each_column(x))
 
 

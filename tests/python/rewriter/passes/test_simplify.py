@@ -128,3 +128,58 @@ def test_an_activation_of_rows_of_boxes_is_the_convolutions(rewrite, is_read_twi
     result = rewrite(keras.Model(x, [boxes, rows] if is_read_twice else boxes), [None, 6, 5, 8])
     assert result.blockdnn["Conv"] == 1
     assert result.ops["Sigmoid"] == is_read_twice
+
+
+def _softmax(x, axis=-1, make=tf.exp, keeps=True, most=lambda x: x):
+    e = make(x - tf.stop_gradient(tf.reduce_max(most(x), axis, keepdims=True)))
+    return e / tf.reduce_sum(e, axis, keepdims=keeps)
+
+
+def test_a_softmax_that_is_written_out(rewrite_beside, image):
+    result = rewrite_beside(lambda x: _softmax(x) + _softmax(x, axis=2), [2, 3, 20])
+    assert result.ops["Softmax"] == 2 and not {"Exp", "Max", "Sum"} & set(result.ops)
+    result.assert_same(100 * image(2, 3, 20))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"axis": 1}, {"make": tf.abs}, {"make": tf.identity}, {"keeps": False}, {"most": tf.negative}],
+    ids=str,
+)
+def test_what_is_no_softmax(rewrite_beside, image, options):
+    result = rewrite_beside(lambda x: _softmax(x, **options), [3, 3, 3])
+    assert result.ops["Softmax"] == 0
+    result.assert_same(image(3, 3, 3))
+
+
+def test_attention_by_a_softmax_that_is_written_out(rewrite, weights):
+    matrices = [weights(32, 32) for _ in range(3)]
+
+    def function(x):
+        split = [tf.reshape(tf.einsum("bnc,cd->bnd", x, w), [-1, 12, 4, 8]) for w in matrices]
+        q, k, v = (tf.transpose(each, [0, 2, 1, 3]) for each in split)
+        return tf.matmul(_softmax(tf.matmul(q, k, transpose_b=True) * 0.3), v)
+
+    result = rewrite(function, [None, 12, 32])
+    assert result.blockdnn["Attention"] == 1
+
+
+def test_pixels_by_a_matrix_with_a_bias_are_a_convolution(rewrite, weights, conv):
+    matrix, bias = weights(32, 48), weights(48)
+
+    def function(x):
+        y = tf.einsum("bhwc,cd->bhwd", conv(x, 32), matrix) + bias
+        return conv(tf.nn.relu(y), 32)
+
+    result = rewrite(function, [None, 6, 7, 16])
+    assert result.blockdnn == {"Conv": 3, "Reorder": 2}
+    assert result.ops["MatMul"] == result.ops["AddV2"] == 0
+
+
+def test_repetitions_of_pixels_are_a_resize(rewrite, conv):
+    def function(x):
+        apart = tf.reshape(conv(x, 32), [-1, 6, 1, 5, 1, 32])
+        return conv(tf.reshape(tf.tile(apart, [1, 1, 2, 1, 3, 1]), [-1, 12, 15, 32]), 32)
+
+    result = rewrite(function, [None, 6, 5, 16])
+    assert result.blockdnn == {"Conv": 2, "Reorder": 2, "Resize": 1}
