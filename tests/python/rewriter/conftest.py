@@ -171,3 +171,24 @@ def result_of():
         return Result(function.get_concrete_function(*args, **kwargs))
 
     return run
+
+
+@pytest.fixture
+def of_keras(result_of, image):
+    """of_keras(model, *sizes) -> Result of a Keras model with drawn weights; numbers are equal.
+
+    The sizes, of one sample, stand for open ones.
+    """
+
+    def run(model, *sizes):
+        rng = np.random.default_rng(3)
+        for weight in model.weights:
+            low = 0.5 if "variance" in weight.path else -0.3
+            weight.assign(rng.uniform(low, low + 0.6, weight.shape))
+        function = tf.function(lambda x: model(x, training=False), autograph=False)
+        concrete = function.get_concrete_function(tf.TensorSpec(model.input_shape))
+        result = result_of(concrete, options=Options(strict=True))
+        result.assert_same(image(2, *(sizes or model.input_shape[1:])))
+        return result
+
+    return run

@@ -10,25 +10,6 @@ from tf_blockdnn import Options
 from tf_blockdnn.python.targets import optimize
 
 
-@pytest.fixture
-def converted(result_of, image):
-    """converted(model) -> Result, its numbers checked on two volumes."""
-
-    def run(model):
-        rng = np.random.default_rng(3)
-        for weight in model.weights:
-            low = 0.5 if "variance" in weight.path else -0.3
-            weight.assign(rng.uniform(low, low + 0.6, weight.shape))
-        function = tf.function(lambda x: model(x, training=False), autograph=False)
-        shape = model.input_shape[1:]
-        concrete = function.get_concrete_function(tf.TensorSpec((None, *shape)))
-        result = result_of(concrete, options=Options(strict=True))
-        result.assert_same(image(2, *shape))
-        return result
-
-    return run
-
-
 def _network(size, *stack):
     return keras.Sequential([keras.Input(size), *stack])
 
@@ -37,8 +18,8 @@ def _network(size, *stack):
 @pytest.mark.parametrize(
     "kernel, strides", [(3, 1), (3, 2), (1, 1), ((1, 3, 3), 1), (2, (2, 1, 1))]
 )
-def test_every_window(kernel, strides, padding, converted):
-    result = converted(
+def test_every_window(kernel, strides, padding, of_keras):
+    result = of_keras(
         _network(
             (6, 7, 8, 16),
             layers.Conv3D(32, kernel, strides=strides, padding=padding),
@@ -65,10 +46,10 @@ def test_every_window(kernel, strides, padding, converted):
     ],
     ids=str,
 )
-def test_pooling(options, kind, converted):
+def test_pooling(options, kind, of_keras):
     """In two steps; the counts of means are products."""
     conv = layers.Conv3D
-    result = converted(
+    result = of_keras(
         _network((7, 8, 6, 16), conv(20, 3, padding="same"), kind(**options), conv(16, 1))
     )
     size = options["pool_size"]
@@ -78,7 +59,7 @@ def test_pooling(options, kind, converted):
     assert not [node for node, _ in result.report.declined if "Pool" in node]
 
 
-def test_a_network(converted):
+def test_a_network(of_keras):
     """First layers read plain volumes; residuals, concatenations and means stay in blocks."""
     x = y = keras.Input((8, 8, 8, 1))
     for filters in (16, 32):
@@ -88,7 +69,7 @@ def test_a_network(converted):
     y = layers.Add()([y, layers.Conv3D(32, 3, padding="same", activation="relu")(y)])
     y = layers.Concatenate()([y, layers.Conv3D(16, 1)(y)])
     y = layers.Dense(5)(layers.GlobalAveragePooling3D()(layers.LeakyReLU()(y)))
-    result = converted(keras.Model(x, y))
+    result = of_keras(keras.Model(x, y))
     assert result.blockdnn["ConvVolume"] == 4 and "Reorder" not in result.blockdnn
     assert {"Conv3D", "MaxPool3D", "MaxPool", "ConcatV2"}.isdisjoint(result.ops)
 
@@ -166,29 +147,29 @@ def test_a_reshape_to_one_volume_counts_the_batch(rewrite, weights, image):
         ((7, 2, 2), 2, "same", None, 2),  # taps beyond both ends
     ],
 )
-def test_transposed(kernel, strides, padding, extra, planes, converted):
+def test_transposed(kernel, strides, padding, extra, planes, of_keras):
     """A transposed convolution of planes for each slice of a stride along the depth."""
     layer = layers.Conv3DTranspose(
         7, kernel, strides=strides, padding=padding, output_padding=extra, activation="relu"
     )
-    result = converted(_network((3, 4, 5, 20), layer))
+    result = of_keras(_network((3, 4, 5, 20), layer))
     assert result.blockdnn["ConvTranspose"] == planes
     assert not any("Backprop" in op for op in result.ops)
 
 
-def test_transposed_by_one_is_a_convolution(converted):
+def test_transposed_by_one_is_a_convolution(of_keras):
     layer = layers.Conv3DTranspose(20, 3, padding="same")
-    result = converted(_network((4, 5, 6, 16), layer))
+    result = of_keras(_network((4, 5, 6, 16), layer))
     assert result.blockdnn["Conv"] == 1 and not result.blockdnn.get("ConvTranspose")
 
 
-def test_transposed_between_convolutions(converted):
+def test_transposed_between_convolutions(of_keras):
     x = keras.Input((4, 6, 6, 8))
     y = layers.Conv3D(24, 3, padding="same", activation="relu")(x)
     y = layers.Conv3DTranspose(16, 2, strides=2)(y)
     y = layers.BatchNormalization()(y)
     y = layers.Conv3D(4, 3, padding="same")(layers.ReLU()(y))
-    result = converted(keras.Model(x, y))
+    result = of_keras(keras.Model(x, y))
     assert result.blockdnn["ConvVolume"] == 2 and result.blockdnn["ConvTranspose"] == 2
 
 

@@ -54,27 +54,21 @@ def test_same_padding_of_an_unknown_size_with_a_stride_is_not_folded(rewrite, im
         result.assert_same(image(1, size, size, 16))
 
 
-def test_other_pads_are_not_folded(rewrite, conv):
-    def mirrored(x):
-        x = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], "REFLECT")
-        return conv(x, 16, 3, 1, "VALID")
-
-    result = rewrite(mirrored, [1, 6, 6, 16])
-    assert "mirrors" in result.reason("MirrorPad")
-
-    def ones(x):
-        x = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], constant_values=1.0)
-        return conv(x, 16, 3, 1, "VALID")
-
-    result = rewrite(ones, [1, 6, 6, 16])
-    assert "another value" in result.reason("PadV2")
-
-    def channels(x):
-        return conv(tf.pad(x, [[0, 0], [1, 1], [1, 1], [4, 4]]), 16, 3, 1, "VALID")
-
-    result = rewrite(channels, [1, 6, 6, 8], tolerance=None)
-    # Not run: TensorFlow's own fusion of a Pad fails where it pads channels.
-    assert "channels" in result.reason("Pad")
+@pytest.mark.parametrize(
+    "channels, options, op, reason",
+    [
+        (0, {"mode": "REFLECT"}, "MirrorPad", "mirrors"),
+        (0, {"constant_values": 1.0}, "PadV2", "another value"),
+        (4, {}, "Pad", "channels"),
+    ],
+)
+def test_other_pads_are_not_folded(rewrite, conv, channels, options, op, reason):
+    pads = [[0, 0], [1, 1], [1, 1], [channels, channels]]
+    # TensorFlow's own fusion of a Pad fails where it pads channels.
+    tolerance = None if channels else 1e-5
+    padded = lambda x: tf.pad(x, pads, **options)  # noqa: E731
+    function = lambda x: conv(padded(x), 16, 3, 1, "VALID")  # noqa: E731
+    assert reason in rewrite(function, [1, 6, 6, 8], tolerance=tolerance).reason(op)
 
 
 _NON_NEGATIVE = {
