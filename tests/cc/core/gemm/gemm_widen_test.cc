@@ -46,6 +46,53 @@ TEST_P(GemmWidenTest, Splits) {
   }
 }
 
+// A chain behind the sums of one row, of rows that read B as it is packed, and of widened panels.
+TEST_P(GemmWidenTest, Chains) {
+  constexpr int64_t k = 33, n = 77;
+  PostOpChain chain;
+  std::string error;
+  ASSERT_TRUE(PostOpChain::Parse("binary(mul,channel,#0);binary(add,tensor,#1);eltwise(relu)",
+                                 &chain, &error))
+      << error;
+  for (GemmDesc desc : kWidening) {
+    desc.k = k;
+    desc.n = n;
+    for (int64_t m : {1, 2, 3, 6, 7, 19, 20, 21}) {
+      std::vector<float> a(m * k), channel(n), tensor(m * n), scales(n), dst(m * n);
+      std::vector<uint16_t> b(k * n);
+      Fill(DataType::f32, m * k, -3, 3, a.data());
+      Fill(desc.b, k * n, -7, 7, b.data());
+      Fill(DataType::f32, n, -3, 3, channel.data());
+      Fill(DataType::f32, m * n, -30, 30, tensor.data());
+      for (int64_t j = 0; j < n; ++j) scales[j] = j % 2 == 0 ? 0.125f : 0.5f;
+      const float* operands[] = {channel.data(), tensor.data()};
+      const BoundPostOps bound(chain, GetParam(), n, operands, nullptr);
+      GemmPlan plan;
+      ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
+      GuardedArray packed(plan.packed_bytes), scratch((GemmScratchBytes(plan, m) + 63) / 64 * 64);
+      PackGemm(plan, {b.data(), n, 1}, packed.As<float>(), nullptr);
+      GemmArgs args;
+      args.a = a.data();
+      args.a_row_stride = k;
+      args.packed = packed.As<float>();
+      args.b_scales = desc.b == DataType::s8 ? scales.data() : nullptr;
+      args.c = dst.data();
+      args.c_row_stride = n;
+      args.program = bound.program();
+      args.scratch = scratch.data();
+      ThreadPool pool(2);
+      RunGemm(plan, args, m, pool);
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const float x = Sum({m, k, n, desc}, args, b.data(), i, j);
+          ASSERT_EQ(dst[i * n + j], std::fmax(0.f, x * channel[j] + tensor[i * n + j]))
+              << "row " << i << " of " << m << ", column " << j;
+        }
+      }
+    }
+  }
+}
+
 // Where a CPU gains from pairs, widened panels are multiplied so.
 TEST_P(GemmWidenTest, InPairs) {
   const CpuModel pairs = {"AuthenticAMD", 0x19, 0x11};  // Zen 4
