@@ -15,7 +15,7 @@ from ..native import return_free_memory
 from ..rewriter.trackables import owners
 from ..tensorflow_private import canonicalize_signatures
 from .keras import Keras, OpenSizesError, trace
-from .keras_inputs import input_specs
+from .keras_inputs import input_specs, name_results, with_names
 from .keras_result import register
 from .result import Shared
 from .saved_model import SavedModel
@@ -81,7 +81,7 @@ def load_signatures(path, custom_objects: Mapping | None = None, example=None) -
         raise SavedModelError(f"{path}: {error}") from error
     loaded = tf.Module()
     loaded.captured = owners(concrete, [concrete, model])
-    loaded.signatures, *_ = canonicalize_signatures(concrete)
+    loaded.signatures, *_ = canonicalize_signatures(with_names(concrete, name_results(model)))
     return loaded, with_example
 
 

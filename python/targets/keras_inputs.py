@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -109,6 +110,36 @@ def input_specs(model) -> tuple[tuple, dict]:
         f"the shapes of {model.name}'s inputs are not known: call the model or build it first, "
         "or give input_signature=[tf.TensorSpec(...)]"
     )
+
+
+def name_results(model) -> Callable | None:
+    """Nested results -> what Keras 2 calls them in a SavedModel; None: what TensorFlow does.
+
+    They have the names of their layers, or tell their places where there are none.
+    """
+    if not hasattr(model, "save_spec"):
+        return None
+    names = getattr(model, "output_names", None)
+    if names is not None:
+        names = list(names)
+        return lambda results: names
+    from tf_keras.src.engine.compile_utils import create_pseudo_output_names
+
+    return create_pseudo_output_names
+
+
+def with_names(concrete, names: Callable | None):
+    """The function as a signature has it, whose results are named so."""
+    if names is None:
+        return concrete
+
+    @tf.function(autograph=False)
+    def named(*args, **kwargs):
+        results = concrete(*args, **kwargs)
+        return dict(zip(names(results), tf.nest.flatten(results), strict=True))
+
+    args, kwargs = concrete.structured_input_signature
+    return named.get_concrete_function(*args, **kwargs)
 
 
 def trace_masks(model, args, kwargs):

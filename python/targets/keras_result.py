@@ -30,9 +30,11 @@ from .keras_inputs import (
     is_empty,
     is_own,
     library_of,
+    name_results,
     plain,
     signature_of_call,
     symbolic,
+    with_names,
 )
 from .result import OptimizedFunction
 from .save import save_functions
@@ -85,7 +87,7 @@ class KerasFunction(OptimizedFunction):
         original: the model, where its methods may want what it holds; or None.
         of_function: makes the optimised function of a tf.function.
         traced: the functions that Keras's own of each step call.
-        name_outputs: nested results -> their names in a signature, where Keras writes others there
+        name_results: nested results -> their names in a signature, where Keras writes others there
             than TensorFlow; or None.
         runs: of one eager tensor: (dtype, shape) -> what runs it.
         shapes: of the inputs and outputs of a functional model.
@@ -96,7 +98,7 @@ class KerasFunction(OptimizedFunction):
         super().__init__(make)
         self.inference, self.original, self.of_function = make, None, of_function
         self.shapes: list | None = None
-        self.name_outputs: Callable | None = None
+        self.name_results: Callable | None = None
         self.traced: dict[str, list] = {}
         self.runs: dict[tuple, Callable] = {}
         self._keras_call, self._keras_plans = keras_call, {}
@@ -154,17 +156,7 @@ class KerasFunction(OptimizedFunction):
     @property
     def served(self):
         """The rewritten ConcreteFunction, whose results have Keras's names."""
-        concrete, name_outputs = self.concrete, self.name_outputs
-        if name_outputs is None:
-            return concrete
-
-        @tf.function(autograph=False)
-        def named(*args, **kwargs):
-            results = concrete(*args, **kwargs)
-            return dict(zip(name_outputs(results), tf.nest.flatten(results), strict=True))
-
-        args, kwargs = concrete.structured_input_signature
-        return named.get_concrete_function(*args, **kwargs)
+        return with_names(self.concrete, self.name_results)
 
     def call(self, model, args: tuple, kwargs: dict):
         """A call of the model, past Keras where it is known what Keras makes of its arguments."""
@@ -408,7 +400,7 @@ def wrap(original, function: KerasFunction, name: str):
         if functional is None and (specs := original.save_spec()):
             (inputs, *others), named = specs
             fast._set_save_spec(inputs, others, named)
-        function.name_outputs = functools.partial(_names_of, names)
+        function.name_results = name_results(original)
     fast.trainable = False
     fast.supports_jit = False
     if is_own_model:  # Not before: Keras would write into lists of the original's.
@@ -521,15 +513,6 @@ def _functional(library, kind: type) -> type | None:
     """
     found = (base for base in kind.__mro__ if base.__name__ == "Functional" and not is_own(base))
     return next(found, None if issubclass(kind, library.Sequential) else library.Model)
-
-
-def _names_of(names, results) -> list[str]:
-    """What Keras 2 calls results in a SavedModel: as their layers, or else by their places."""
-    if names is None:
-        from tf_keras.src.engine.compile_utils import create_pseudo_output_names
-
-        names = create_pseudo_output_names(results)
-    return list(names)
 
 
 def _call_like(original):

@@ -67,21 +67,27 @@ def _subclassed(library):
 
 
 @pytest.mark.parametrize("make", [_two_results, _results_by_key, _subclassed])
-@pytest.mark.parametrize("way", ["save", "tf.saved_model.save"])
+@pytest.mark.parametrize("way", ["save", "tf.saved_model.save", "optimize_saved_model"])
 @pytest.mark.parametrize("load", [tf.saved_model.load, bd.load])
 def test_results_of_a_signature_have_the_same_names(
-    library, make, way, load, pictures, same, tmp_path
+    library, make, way, load, pictures, same, tmp_path, monkeypatch
 ):
     """Keras 2 names them after their layers."""
-    if make is _subclassed and library is keras:
-        pytest.skip("Keras 3 writes no signature for it")
+    if make is _subclassed and (library is keras or way == "optimize_saved_model"):
+        pytest.skip("Keras 3 writes no signature for it, and no file holds its class")
     model, plain, folder = make(library), str(tmp_path / "plain"), str(tmp_path / "fast")
-    fast = bd.optimize(model)
-    if way == "save" and library is keras:
+    if library is keras and way != "tf.saved_model.save":
         model.export(plain, verbose=False)
     else:
         tf.saved_model.save(model, plain)
-    fast.save(folder) if way == "save" else tf.saved_model.save(fast, folder)
+    if way == "save":
+        bd.optimize(model).save(folder)
+    elif way == "tf.saved_model.save":
+        tf.saved_model.save(bd.optimize(model), folder)
+    else:
+        monkeypatch.setenv("TF_USE_LEGACY_KERAS", str(int(library is not keras)))
+        model.save(tmp_path / "model.keras")
+        bd.optimize_saved_model(tmp_path / "model.keras", folder)
     wanted = tf.saved_model.load(plain).signatures["serving_default"]
     (name,) = wanted.structured_input_signature[1]
     x = {name: tf.constant(pictures)}
