@@ -161,13 +161,21 @@ const float* NarrowBlock(const GemmPlan& plan, const GemmArgs& args, int64_t blo
 void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, float* to) {
   const int64_t width = panel.blocks * kBlock;
   const ProductKernels& kernels = ProductKernelsFor(plan.isa);
-  alignas(64) float scales[kBlock];
+  const GemmDesc& d = plan.desc;
+  const bool scaled = d.b != DataType::bf16, grouped = d.b == DataType::u8;
+  const int64_t group = grouped ? d.group : d.k, groups = grouped ? CeilDiv(d.k, group) : 1;
+  alignas(64) float scales[kBlock], offsets[kBlock];
   for (int64_t b = 0; b < panel.blocks; ++b) {
-    const int64_t block = panel.first_block + b;
-    const bool scaled = plan.desc.b == DataType::s8;
-    if (scaled) CopyColumns(args.b_scales, block * kBlock, kBlock, plan.desc.n, scales);
-    kernels.widen({plan.desc.b, NarrowBlock(plan, args, block), plan.desc.k,
-                   scaled ? scales : nullptr, to + b * kBlock, width});
+    const int64_t column = (panel.first_block + b) * kBlock;
+    const float* from = NarrowBlock(plan, args, panel.first_block + b);
+    for (int64_t g = 0; g < groups; ++g) {
+      const float* of_group = args.b_scales + g * d.n;
+      if (scaled) CopyColumns(of_group, column, kBlock, d.n, scales);
+      if (grouped) CopyColumns(of_group + groups * d.n, column, kBlock, d.n, offsets);
+      const int64_t first = g * group;
+      kernels.widen({d.b, from + PanelFloats(d.b, first), std::min(group, d.k - first),
+                     scaled ? scales : nullptr, to + first * width + b * kBlock, width, offsets});
+    }
   }
   if (!plan.pairs) return;
   PackFip(plan.isa, plan.desc.k, plan.desc.k / kBlock, width, to, to + plan.unscale,
@@ -192,6 +200,8 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range b
   p.panel_stride = PanelFloats(plan.desc.b, plan.desc.k);
   p.column = at;
   p.unscale = plan.desc.b == DataType::s8 ? scales : nullptr;
+  p.group = plan.desc.group;
+  p.group_stride = n;
   p.init = bias;
   p.dst = sums;
   p.dst_stride = kBlock;
@@ -202,7 +212,12 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range b
     for (int64_t b = 0; b < count && args.bias != nullptr; ++b) {
       CopyColumns(args.bias, column + b * kBlock, kBlock, n, bias + at[b]);
     }
-    if (p.unscale != nullptr) CopyColumns(args.b_scales, column, kWidth, n, scales);
+    if (plan.desc.b == DataType::s8) CopyColumns(args.b_scales, column, kWidth, n, scales);
+    if (plan.desc.b == DataType::u8) {
+      p.unscale = args.b_scales + column;
+      p.offsets = p.unscale + CeilDiv(plan.desc.k, p.group) * n;
+      p.columns = p.k > 0 ? n - column : 0;
+    }
     p.panels = NarrowBlock(plan, args, block);
     p.num_panels = static_cast<int>(count);
     p.next = block + 2 * kAtOnce <= blocks.end ? NarrowBlock(plan, args, block + kAtOnce) : nullptr;
@@ -356,16 +371,20 @@ Cuts CutEvenly(int64_t panels, int64_t row_tiles, int64_t most, int64_t threads)
   return best;
 }
 
+// A task of less than some 20 us is not worth a thread (thread_pool.h): it has about so many
+// products, or so much memory of B to wait for.
+constexpr int64_t kTaskProducts = 1 << 20, kTaskBytes = 256 << 10;
+
 // Calls run(rows, panels, thread) for parts of the product.
 template <typename Fn>
 void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   const int64_t panels = static_cast<int64_t>(plan.panels.size()), threads = pool.num_threads();
-  // A task of less than some 20 us is not worth a thread (thread_pool.h). Eight tasks a thread
-  // bound what a core that is taken away for a while holds up; more of them read panels again and
-  // again.
-  constexpr int64_t kTaskProducts = 1 << 20, kTasksPerThread = 8;
-  const int64_t work = rows * std::max<int64_t>(1, plan.desc.k) * plan.desc.n;
-  const int64_t wanted = std::clamp<int64_t>(work / kTaskProducts, 1, kTasksPerThread * threads);
+  // Eight tasks a thread bound what a core that is taken away for a while holds up; more of them
+  // read panels again and again.
+  constexpr int64_t kTasksPerThread = 8;
+  const int64_t work = rows * std::max<int64_t>(1, plan.desc.k) * plan.desc.n / kTaskProducts;
+  const int64_t wanted = std::clamp<int64_t>(std::max(work, plan.packed_bytes / kTaskBytes), 1,
+                                             kTasksPerThread * threads);
   const TileFamily family = InPairs(plan, rows) ? TileFamily::kFip : plan.family;
   const int64_t tile = TilePixels(plan.isa, family, 1);
   const Cuts cuts = CutEvenly(panels, CeilDiv(rows, tile), wanted, threads);
@@ -378,7 +397,7 @@ void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
 
 // Few rows: blocks by blocks, of which each task has memory enough to wait for.
 void SplitNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool) {
-  constexpr int64_t kTaskProducts = 1 << 20, kTaskBytes = 256 << 10, kStep = 4;
+  constexpr int64_t kStep = 4;
   const int64_t blocks = CeilDiv(plan.desc.n, kBlock), steps = CeilDiv(blocks, kStep);
   const int64_t wanted =
       std::max(rows * plan.desc.k * plan.desc.n / kTaskProducts, plan.packed_bytes / kTaskBytes);

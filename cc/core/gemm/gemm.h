@@ -31,6 +31,10 @@
 //   u8, s8          s8          bytes, which stand for a_quantization and b_scales[n]
 //   f32             s8          bytes: each row of A gets a scale by its largest magnitude
 //   f32             bf16, s8    f32, with GemmDesc::widens: B is narrow in memory only
+//   f32             u8          the same of 4 bits, with GemmDesc::group
+//
+// A B of u8 is [ceil(k / 2)][n]: the lower four bits of a byte are an even row, the upper four the
+// next one. Number q of row k, in group g = k / group, stands for step[g][n] q + offset[g][n].
 //
 // Sums of bytes are exact, of B in [-127, 127]. Of a row of floats, x becomes the byte
 // round(x / s), where s = (max |x| + 1e-7) / 127, as in Keras's quantize("int8").
@@ -61,7 +65,8 @@ struct GemmDesc {
   int64_t k = 0, n = 0;
   bool pairs = false;
   bool widens = false;
-  int threads = 1;  // of the pool that runs a product which widens: each needs room for a panel
+  int64_t group = 0;  // rows of a B of u8 that share a step: a multiple of 8, or all
+  int threads = 1;    // of the pool that runs a product which widens: each needs room for a panel
   DataType a = DataType::f32, b = DataType::f32;
   Quantization a_quantization;
   EpilogueTensors tensors;
@@ -107,7 +112,7 @@ struct GemmB {
 // `packed` holds plan.packed_bytes, 64-byte aligned. On the calling thread where pool is null.
 void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* pool);
 
-// k rows of at most 16 columns of B, bf16 or s8, as lines of product_kernel.h.
+// k rows of at most 16 columns of B, bf16, s8 or u8, as lines of product_kernel.h.
 void PackLines(DataType type, const GemmB& b, int64_t k, int64_t columns, float* out);
 
 // `rows` rows of floats of a panel of `columns` columns, 16 * blocks floats a row, zero behind
@@ -119,8 +124,9 @@ struct GemmArgs {
   const void* a = nullptr;
   int64_t a_row_stride = 0;
   const float* packed = nullptr;
-  const float* b_scales = nullptr;  // [n], of an s8 B
-  const float* bias = nullptr;      // [n], or null
+  // Of an s8 B [n]; of a u8 B the steps of its groups, [groups][n], then their offsets.
+  const float* b_scales = nullptr;
+  const float* bias = nullptr;  // [n], or null
   void* c = nullptr;
   int64_t c_row_stride = 0;
   const void* add = nullptr;  // [m, n], or null; may be c

@@ -79,7 +79,8 @@ void PackLinesOf(DataType type, const GemmB& b, int64_t k, int64_t columns, floa
   const auto* data = static_cast<const Number*>(b.data);
   auto* to = reinterpret_cast<Number*>(out);
   std::memset(out, 0, PanelFloats(type, k) * sizeof(float));
-  for (int64_t row = 0; row < k; ++row, data += b.row_stride) {
+  const int64_t step = type == DataType::u8 ? 2 : 1;  // rows of an element
+  for (int64_t row = 0; row < k; row += step, data += b.row_stride) {
     for (int64_t c = 0; c < columns; ++c) to[PanelIndex(type, row, c)] = data[c * b.column_stride];
   }
 }
@@ -88,7 +89,7 @@ void PackLinesOf(DataType type, const GemmB& b, int64_t k, int64_t columns, floa
 
 void PackLines(DataType type, const GemmB& b, int64_t k, int64_t columns, float* out) {
   if (type == DataType::bf16) return PackLinesOf<uint16_t>(type, b, k, columns, out);
-  PackLinesOf<int8_t>(type, b, k, columns, out);
+  PackLinesOf<uint8_t>(type, b, k, columns, out);
 }
 
 void PackPanel(const GemmB& b, int64_t rows, int64_t columns, int64_t blocks, float* out) {

@@ -18,7 +18,7 @@ constexpr int64_t kPassBytes = 24 << 10;
 TileFamily FamilyOf(const GemmDesc& d) {
   const auto is_float = [](DataType t) { return t == DataType::f32 || t == DataType::bf16; };
   if (d.widens) {
-    const bool narrow = d.b == DataType::bf16 || d.b == DataType::s8;
+    const bool narrow = d.b == DataType::bf16 || d.b == DataType::s8 || d.b == DataType::u8;
     return d.a == DataType::f32 && narrow ? TileFamily::kStrided : TileFamily::kBlocked;
   }
   if (d.a == DataType::f32 && d.b == DataType::f32) return TileFamily::kStrided;
@@ -32,6 +32,10 @@ std::string CheckTypes(const GemmDesc& d) {
   const std::string product =
       std::string(" product of ") + DataTypeName(d.a) + " and " + DataTypeName(d.b);
   if (family == TileFamily::kBlocked) return "there is no" + product + "; convert one before";
+  if (d.b == DataType::u8 && (d.group < 1 || (d.group % 8 != 0 && d.group < d.k))) {
+    return "weights of 4 bits share a step in groups of 8 rows, 16, ..; got " +
+           std::to_string(d.group);
+  }
   for (DataType type : {d.tensors.dst.dtype, d.tensors.sum.dtype}) {
     if (type == DataType::f32) continue;
     if (IsNarrow(family) && (type == DataType::bf16 || type == DataType::u8)) continue;

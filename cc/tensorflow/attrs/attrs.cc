@@ -92,15 +92,16 @@ Status WindowAttrs::Check() {
 }
 
 Status CheckScaleCount(DataType weights, int num_scales) {
-  const int wanted = weights == DataType::s8 ? 1 : 0;
+  const bool int4 = weights == DataType::u8;
+  const int wanted = weights == DataType::s8 || int4 ? 1 : 0;
   if (num_scales == wanted) return absl::OkStatus();
   if (wanted == 0) {
     return Invalid("weights of ", DataTypeName(weights), " have no weight_scales; got ",
                    num_scales);
   }
-  return Invalid(
-      "weights of int8 need weight_scales, one tensor of a scale an output channel; got ",
-      num_scales);
+  return Invalid("weights of ", DataTypeName(weights), " need weight_scales, one tensor of ",
+                 int4 ? "the steps and offsets of their groups" : "a scale an output channel",
+                 "; got ", num_scales);
 }
 
 Status CheckSumCount(DataType sum, int num_sums) {

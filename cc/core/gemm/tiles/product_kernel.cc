@@ -5,6 +5,7 @@
 #include "cc/core/gemm/tiles/product_kernel.h"
 
 #include "cc/simd/convert/convert.h"
+#include "cc/simd/convert/int4.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -22,6 +23,12 @@ constexpr int PanelsOf(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 constexpr int kTileRows = 2;
 constexpr int PanelsOf(int rows) { return rows == 1 ? 2 : 1; }
 #endif
+
+// Eight rows of a line are as much code as four panels of the others, so there are two at most.
+template <typename Weights>
+constexpr int PanelsFor(int rows) {
+  return Weights::kRows == 8 && rows > 1 && PanelsOf(rows) > 2 ? 2 : PanelsOf(rows);
+}
 
 // Lines asked for ahead of their use, in floats of a panel: 1 KB covers the latency of L3 at
 // the pace of one row. Hardware prefetchers follow four streams with gaps where registers of 256
@@ -49,6 +56,13 @@ struct Int8Weights {
   static constexpr int kRows = 4;
   static Vec Row(const float* line, int j, int v) {
     return LoadAs(reinterpret_cast<const int8_t*>(line) + j * kBlock + v * kLanes);
+  }
+};
+
+struct Int4Weights {
+  static constexpr int kRows = 8;
+  static Vec Row(const float* line, int j, int v) {
+    return NumbersOf(LoadInt(reinterpret_cast<const int32_t*>(line + v * kLanes)), j);
   }
 };
 
@@ -102,6 +116,29 @@ inline __attribute__((always_inline)) void AddRow(const float* const (&src)[kRow
   }
 }
 
+inline Vec SumOf(const float* x, int64_t count) {
+  Vec sum = Zero();
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) sum = Add(sum, Load(x + i));
+  return Set1(ReduceAdd(Add(sum, LoadN(x + i, static_cast<int>(count - i)))));
+}
+
+// What is added to dst of the sums of a tile's row, and the row's sum, at a vector of a panel.
+template <typename Weights>
+inline __attribute__((always_inline)) Vec Scaled(const ProductArgs& a, int panel, int lane, Vec sum,
+                                                 Vec row_sum, Vec before) {
+  const int64_t at = panel * kBlock + lane;
+  if constexpr (__is_same(Weights, Int4Weights)) {
+    const int64_t left = a.columns - at;
+    const int n = static_cast<int>(left < 0 ? 0 : left < kLanes ? left : kLanes);
+    const Vec step = LoadN(a.unscale + at, n);
+    const Vec offset = NegFma(step, Set1(kInt4Base), LoadN(a.offsets + at, n));
+    return Fma(sum, step, Fma(row_sum, offset, before));
+  } else {
+    return a.unscale == nullptr ? Add(before, sum) : Fma(sum, Load(a.unscale + at), before);
+  }
+}
+
 template <typename Weights, int kRows, int kPanels>
 inline __attribute__((always_inline)) void Tile(const ProductArgs& a, int64_t row, int first_panel,
                                                 int64_t tile, int64_t tiles) {
@@ -132,7 +169,7 @@ inline __attribute__((always_inline)) void Tile(const ProductArgs& a, int64_t ro
       __builtin_prefetch(share.first + ahead, 0, 2);
       if (kPanels > 1) __builtin_prefetch(share.second + ahead, 0, 2);
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int j = 0; j < kLineRows; ++j) {
       AddRow<Weights, kRows, kPanels>(src, k + j, line, stride, j, sum);
     }
@@ -144,13 +181,12 @@ inline __attribute__((always_inline)) void Tile(const ProductArgs& a, int64_t ro
   for (int r = 0; r < kRows; ++r) {
     const float* init = a.init + (row + r) * a.init_stride;
     float* dst = a.dst + (row + r) * a.dst_stride;
+    const Vec row_sum = __is_same(Weights, Int4Weights) ? SumOf(src[r], a.k) : Zero();
 #pragma GCC unroll 16
     for (int v = 0; v < kVecs; ++v) {
       const int lane = v % kVecsPerBlock * kLanes, at = a.column[first_panel + v / kVecsPerBlock];
-      const Vec before = Load(init + at + lane);
-      const float* unscale = a.unscale + (first_panel + v / kVecsPerBlock) * kBlock + lane;
-      Store(dst + at + lane,
-            a.unscale == nullptr ? Add(before, sum[r][v]) : Fma(sum[r][v], Load(unscale), before));
+      Store(dst + at + lane, Scaled<Weights>(a, first_panel + v / kVecsPerBlock, lane, sum[r][v],
+                                             row_sum, Load(init + at + lane)));
     }
   }
 }
@@ -165,7 +201,7 @@ using TileFn = void (*)(const ProductArgs&, int64_t row, int panel, int64_t tile
 // The tile of `rows` rows on `panels` panels or fewer, all that it takes at a time.
 template <typename Weights, int kRows>
 TileFn TileFor(int panels) {
-  constexpr int kMost = PanelsOf(kRows);
+  constexpr int kMost = PanelsFor<Weights>(kRows);
   if (kMost >= 4 && panels >= 4) return TileOf < Weights, kRows, kMost >= 4 ? 4 : 1 > ;
   if (kMost >= 3 && panels >= 3) return TileOf < Weights, kRows, kMost >= 3 ? 3 : 1 > ;
   if (kMost >= 2 && panels >= 2) return TileOf < Weights, kRows, kMost >= 2 ? 2 : 1 > ;
@@ -198,14 +234,15 @@ void MultiplyBy(const ProductArgs& a) {
   const int64_t tiles = (a.rows + kTileRows - 1) / kTileRows;
   if (tiles == 0) return;
   const int most = static_cast<int>((a.rows + tiles - 1) / tiles);
-  const int at_a_time = PanelsOf(most);
+  const int at_a_time = PanelsFor<Weights>(most);
   for (int panel = 0; panel < a.num_panels; panel += at_a_time) {
     const int panels = a.num_panels - panel < at_a_time ? a.num_panels - panel : at_a_time;
     for (int64_t row = 0, left = tiles; left > 0; --left) {
       const int rows = static_cast<int>((a.rows - row + left - 1) / left);
       int done = 0;
       while (done < panels) {
-        const int now = panels - done < PanelsOf(rows) ? panels - done : PanelsOf(rows);
+        const int now =
+            panels - done < PanelsFor<Weights>(rows) ? panels - done : PanelsFor<Weights>(rows);
         TileFor<Weights>(rows, now)(a, row, panel + done, tiles - left, tiles);
         done += now;
       }
@@ -214,12 +251,31 @@ void MultiplyBy(const ProductArgs& a) {
   }
 }
 
+// A group of rows after the other, each on top of those before it.
+void MultiplyGroups(ProductArgs a) {
+  int64_t left = a.k;
+  do {
+    a.k = left < a.group ? left : a.group;
+    MultiplyBy<Int4Weights>(a);
+    left -= a.k;
+    a.src += a.k;
+    a.panels += PanelFloats(a.weights, a.k);
+    if (a.next != nullptr) a.next += PanelFloats(a.weights, a.k);
+    a.unscale += a.group_stride;
+    a.offsets += a.group_stride;
+    a.init = a.dst;
+    a.init_stride = a.dst_stride;
+  } while (left > 0);
+}
+
 void Multiply(const ProductArgs& a) {
   switch (a.weights) {
     case DataType::bf16:
       return MultiplyBy<Bf16Weights>(a);
     case DataType::s8:
       return MultiplyBy<Int8Weights>(a);
+    case DataType::u8:
+      return MultiplyGroups(a);
     default:
       return MultiplyBy<FloatWeights>(a);
   }
@@ -227,19 +283,24 @@ void Multiply(const ProductArgs& a) {
 
 template <typename Weights>
 void WidenFrom(const WidenPanelArgs& a) {
-  Vec scale[kVecsPerBlock];
+  constexpr bool kIsInt4 = __is_same(Weights, Int4Weights);
+  Vec scale[kVecsPerBlock], offset[kVecsPerBlock] = {};
   for (int v = 0; v < kVecsPerBlock; ++v) {
     scale[v] = a.scales == nullptr ? Set1(1.f) : Load(a.scales + v * kLanes);
+    if constexpr (kIsInt4) {
+      offset[v] = NegFma(scale[v], Set1(kInt4Base), Load(a.offsets + v * kLanes));
+    }
   }
   const float* line = a.panel;
   for (int64_t k = 0; k < a.k; k += Weights::kRows, line += kLineFloats) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int j = 0; j < Weights::kRows; ++j) {
       if (k + j >= a.k) return;
       float* dst = a.dst + (k + j) * a.row_floats;
 #pragma GCC unroll 4
       for (int v = 0; v < kVecsPerBlock; ++v) {
-        Store(dst + v * kLanes, Mul(Weights::Row(line, j, v), scale[v]));
+        const Vec number = Weights::Row(line, j, v);
+        Store(dst + v * kLanes, kIsInt4 ? Fma(number, scale[v], offset[v]) : Mul(number, scale[v]));
       }
     }
   }
@@ -247,6 +308,7 @@ void WidenFrom(const WidenPanelArgs& a) {
 
 void Widen(const WidenPanelArgs& a) {
   if (a.weights == DataType::bf16) return WidenFrom<Bf16Weights>(a);
+  if (a.weights == DataType::u8) return WidenFrom<Int4Weights>(a);
   WidenFrom<Int8Weights>(a);
 }
 

@@ -7,6 +7,7 @@
 //   f32   [k][16]
 //   bf16  [k / 2][16][2], so that both rows of a line are one operation away from floats
 //   s8    [k / 4][4][16]
+//   u8    [k / 8][16][4], two numbers of 4 bits a byte: the lower bits are the row before
 //
 // with zeros behind the last row.
 #pragma once
@@ -23,14 +24,18 @@ constexpr int64_t kLineFloats = 16;  // the memory of a line
 
 // Rows of a line of a panel: 64 bytes are 16 columns of so many.
 constexpr int64_t LineRows(DataType weights) {
-  return weights == DataType::s8 ? 4 : weights == DataType::bf16 ? 2 : 1;
+  return weights == DataType::u8     ? 8
+         : weights == DataType::s8   ? 4
+         : weights == DataType::bf16 ? 2
+                                     : 1;
 }
 // Floats that the memory of a panel of k rows is as large as.
 constexpr int64_t PanelFloats(DataType weights, int64_t k) {
   return (k + LineRows(weights) - 1) / LineRows(weights) * kLineFloats;
 }
-// Where element `column` of row k lies in a panel.
+// Where element `column` of row k lies in a panel; of u8 the byte.
 constexpr int64_t PanelIndex(DataType weights, int64_t k, int64_t column) {
+  if (weights == DataType::u8) return (k / 8 * 16 + column) * 4 + k % 8 / 2;
   return weights == DataType::bf16 ? (k / 2 * 16 + column) * 2 + k % 2 : k * 16 + column;
 }
 
@@ -39,18 +44,24 @@ constexpr int64_t PanelIndex(DataType weights, int64_t k, int64_t column) {
 //   dst[r][column[s] + j] = init[r][column[s] + j]
 //                           + unscale[s][j] * sum_k src[r][k] * panels[s][k][j],
 //
-// 0 <= j < 16, the sum in the order of k.
+// 0 <= j < 16, the sum in the order of k. Of u8 unscale[s][j] has its place in the sum, for each
+// group of rows of a panel, with which an offset is added to its numbers.
 struct ProductArgs {
   // Row r is at src + (r / inner_rows) * outer_stride + (r % inner_rows) * inner_stride.
   const float* src;
   int64_t inner_rows, outer_stride, inner_stride;
   int64_t rows, k;
-  DataType weights;     // f32, bf16 or s8
+  DataType weights;     // f32, bf16, s8 or u8
   const float* panels;  // the first line of k rows
   int64_t panel_stride;
   int num_panels;
   const int* column;     // of each panel
   const float* unscale;  // or null: 1
+  // Of u8: rows of a group, whole lines, and what is added to its numbers times `unscale`. Those of
+  // group g are `g * group_stride` behind the first; of all panels `columns` columns have them.
+  int64_t group;
+  const float* offsets;
+  int64_t group_stride, columns;
   // What comes to L2 alongside: num_panels panels, as far apart, `k` rows of each; or null.
   const float* next;
   const float* init;  // may be dst; a stride of 0 gives all rows the same
@@ -59,7 +70,8 @@ struct ProductArgs {
   int64_t dst_stride;
 };
 
-// k rows of a panel as floats, row_floats apart, times scales[16] where these are not null.
+// k rows of a panel as floats, row_floats apart, times scales[16] where these are not null, plus
+// offsets[16] where these are.
 struct WidenPanelArgs {
   DataType weights;
   const float* panel;
@@ -67,6 +79,7 @@ struct WidenPanelArgs {
   const float* scales;
   float* dst;
   int64_t row_floats;
+  const float* offsets;
 };
 
 struct ProductKernels {

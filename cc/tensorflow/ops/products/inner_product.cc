@@ -29,12 +29,17 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
   DataType weights_dtype = DataType::f32;
   int num_scales = 0;
   int64_t scales_offset = 0;    // of the first in their tensor
+  int64_t group = 0;            // GemmDesc::group
   bool quantizes_rows = false;  // float rows of src become bytes
   bool rounds_rows = false;     // float rows of src may become bfloat16
   DataType dst_dtype = DataType::f32;
 
   bool narrow() const { return weights_dtype != DataType::f32; }
   int scales() const { return kArgs + post_ops.num_args; }
+  bool is_int4() const { return weights_dtype == DataType::u8; }
+  // Elements of the tensors: two rows of weights of 4 bits are one of bytes.
+  int64_t stored() const { return is_int4() ? CeilDiv(channels, 2) * oc : weights_size(); }
+  int64_t scale_count() const { return is_int4() ? 2 * CeilDiv(channels, group) * oc : oc; }
 
   static OpSignature Signature() {
     return {"BlockdnnInnerProduct",
@@ -53,15 +58,20 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     v.Choice("algorithm", &algorithm,
              {{"auto", ConvAlgorithm::kAuto}, {"direct", ConvAlgorithm::kDirect}}, "auto");
     VisitScratchpadMode(v);
-    v("weights_type: {float, bfloat16, int8} = DT_FLOAT", &weights_dtype);
+    v("weights_type: {float, bfloat16, int8, uint8} = DT_FLOAT", &weights_dtype);
     v("num_scales: int >= 0 = 0", &num_scales);
     v("scales_offset: int >= 0 = 0", &scales_offset);
     v("quantize_rows: bool = false", &quantizes_rows);
     v("round_rows: bool = false", &rounds_rows);
     v("dst_type: {float, bfloat16} = DT_FLOAT", &dst_dtype);
+    v("group: int >= 0 = 0", &group);
   }
   Status CheckTypes() const {
     TF_RETURN_IF_ERROR(CheckScaleCount(weights_dtype, num_scales));
+    if (is_int4() ? group < 1 : group != 0) {
+      return Invalid("group is that of weights of uint8, which hold two numbers a byte, and at ",
+                     "least 1 there; got ", group, " for ", DataTypeName(weights_dtype));
+    }
     if (quantizes_rows && weights_dtype != DataType::s8) {
       return Invalid("quantize_rows is for weights of int8, not of ", DataTypeName(weights_dtype));
     }
@@ -91,13 +101,13 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
   Status Shapes(const ShapeList& in, ShapeList* shapes) const {
     PartialTensorShape& dst = shapes->emplace_back();
     if (!in[kSrc].unknown_rank()) TF_RETURN_IF_ERROR(RowsShape(in[kSrc], channels, oc, &dst));
-    TF_RETURN_IF_ERROR(CheckWeightsSize(in[kWeights], weights_size(), weights_offset));
+    TF_RETURN_IF_ERROR(CheckWeightsSize(in[kWeights], stored(), weights_offset));
     OperandShapes operands{dst, oc, {}};
     if (dst.unknown_rank() || dst.dims() > 1) {  // samples are the first dimension
       const int64_t samples = dst.unknown_rank() ? kUnknown : dst.dim_size(0);
       TF_RETURN_IF_ERROR(BuildShape({samples, oc}, &operands.sample_channel.emplace_back()));
     }
-    if (num_scales > 0) TF_RETURN_IF_ERROR(CheckScales(in[scales()], scales_offset, oc));
+    if (num_scales > 0) TF_RETURN_IF_ERROR(CheckScales(in[scales()], scales_offset, scale_count()));
     if (narrow() && post_ops.chain.ReadsSamples() && (dst.unknown_rank() || dst.dims() > 2)) {
       return Invalid("weights of ", DataTypeName(weights_dtype),
                      " take sample_channel operands for rows [N, ic] only; use a tensor operand");
@@ -125,6 +135,7 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     desc.n = oc;
     desc.a = dtype;
     desc.b = weights_dtype;
+    desc.group = group;
     desc.tensors.dst.dtype = dst_dtype;
     plan->rows = in[kSrc].num_elements() / channels;
     desc.widens = !quantizes_rows && dtype == DataType::f32 && !Rounds(plan->rows);
@@ -146,6 +157,11 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     return rounds_rows && rows >= kFewestRoundedRows && ActiveIsa() == Isa::kAvx512Bf16;
   }
 
+  WeightsUse weights_use(int) const {
+    WeightsUse use = WeightsAttrs::use();
+    use.elements = stored();
+    return use;
+  }
   PackRequest Weights(const Plan& plan, int, OpKernelContext*, WeightsPacker pack) const {
     if (!narrow()) return WeightsOfConv(plan.conv, pack);
     const bool widens = plan.gemm.desc.widens;

@@ -52,6 +52,15 @@ class GemmNarrowTest : public ::testing::TestWithParam<Isa> {
     StoreFloatRef(type, x, to, i);
   }
 
+  // Weight k of column j of numbers of 4 bits.
+  static double Number(const Case& c, const GemmArgs& args, const void* b, int64_t k, int64_t j) {
+    const int64_t rows = (c.k + 1) / 2, group = c.types.group, groups = (c.k + group - 1) / group;
+    const int64_t at = c.transposed ? j * rows + k / 2 : k / 2 * c.n + j;
+    const int number = static_cast<const uint8_t*>(b)[at] >> (k % 2 * 4) & 15;
+    const float* step = args.b_scales + k / group * c.n + j;
+    return double{*step} * number + double{step[groups * c.n]};
+  }
+
   // What the product of row i and column j is before the epilogue.
   static float Sum(const Case& c, const GemmArgs& args, const void* b, int64_t i, int64_t j) {
     const GemmDesc& t = c.types;
@@ -70,7 +79,13 @@ class GemmNarrowTest : public ::testing::TestWithParam<Isa> {
     int64_t exact = 0;
     for (int64_t k = 0; k < c.k; ++k) {
       float x = LoadAsFloatRef(t.a, args.a, a_at + k);
-      float y = LoadAsFloatRef(t.b, b, c.transposed ? j * c.k + k : k * c.n + j);
+      float y = t.b == DataType::u8
+                    ? 0.f
+                    : LoadAsFloatRef(t.b, b, c.transposed ? j * c.k + k : k * c.n + j);
+      if (t.b == DataType::u8) {
+        sum += double{x} * Number(c, args, b, k, j);
+        continue;
+      }
       if (t.widens) {
         sum += double{x} * y * (args.b_scales == nullptr ? 1.f : args.b_scales[j]);
         continue;
@@ -119,28 +134,37 @@ class GemmNarrowTest : public ::testing::TestWithParam<Isa> {
     const int64_t a_count = c.m == 0 ? 0 : (c.m - 1) * a_stride + c.k;
     const int64_t c_count = c.m == 0 ? 0 : (c.m - 1) * c_stride + c.n;
     const DataType dst_type = t.tensors.dst.dtype, sum_type = t.tensors.sum.dtype;
-    GuardedArray a(a_count * SizeOf(t.a), guard), b(c.k * c.n * SizeOf(t.b), guard);
-    GuardedArray bias(c.n * 4, guard), scales(c.n * 4, guard);
+    const bool bytes = t.b == DataType::s8, int4 = t.b == DataType::u8;
+    const int64_t b_rows = int4 ? (c.k + 1) / 2 : c.k;
+    const int64_t num_scales = int4 ? 2 * ((c.k + t.group - 1) / t.group) * c.n : c.n;
+    GuardedArray a(a_count * SizeOf(t.a), guard), b(b_rows * c.n * SizeOf(t.b), guard);
+    GuardedArray bias(c.n * 4, guard), scales(num_scales * 4, guard);
     GuardedArray add(c_count * SizeOf(sum_type), guard), dst(c_count * SizeOf(dst_type), guard);
     GuardedArray expected(c_count * SizeOf(dst_type));
-    const bool bytes = t.b == DataType::s8;
     Fill(t.a, a_count, t.a == DataType::u8 ? c.a_least : -8, t.a == DataType::u8 ? c.a_most : 8,
          a.data());
-    Fill(t.b, c.k * c.n, bytes ? -c.b_most : -8, bytes ? c.b_most : 8, b.data());
+    Fill(t.b, b_rows * c.n,
+         int4    ? 0
+         : bytes ? -c.b_most
+                 : -8,
+         int4    ? 255
+         : bytes ? c.b_most
+                 : 8,
+         b.data());
     Fill(DataType::f32, c.n, -9, 9, bias.data());
     Fill(sum_type, c_count, 0, 90, add.data());
-    for (int64_t j = 0; j < c.n; ++j) {
+    for (int64_t j = 0; j < num_scales; ++j) {
       scales.As<float>()[j] = 0.0625f * static_cast<float>(1 + j % 5);
     }
     GuardedArray packed(plan.packed_bytes, guard), scratch(GemmScratchBytes(plan, c.m));
     ThreadPool pool(threads);
-    PackGemm(plan, {b.data(), c.transposed ? 1 : c.n, c.transposed ? c.k : 1}, packed.As<float>(),
-             &pool);
+    PackGemm(plan, {b.data(), c.transposed ? 1 : c.n, c.transposed ? b_rows : 1},
+             packed.As<float>(), &pool);
     GemmArgs args;
     args.a = a.data();
     args.a_row_stride = a_stride;
     args.packed = packed.As<float>();
-    args.b_scales = bytes ? scales.As<float>() : nullptr;
+    args.b_scales = bytes || int4 ? scales.As<float>() : nullptr;
     args.bias = c.bias ? bias.As<float>() : nullptr;
     args.c = dst.data();
     args.c_row_stride = c_stride;

@@ -15,7 +15,13 @@ GemmDesc Widening(DataType b) {
   d.widens = true;
   return d;
 }
-const GemmDesc kWidening[] = {Widening(DataType::bf16), Widening(DataType::s8)};
+GemmDesc WideningInt4(int64_t group) {
+  GemmDesc d = Widening(DataType::u8);
+  d.group = group;
+  return d;
+}
+const GemmDesc kWidening[] = {Widening(DataType::bf16), Widening(DataType::s8), WideningInt4(8),
+                              WideningInt4(32), WideningInt4(5000)};
 
 // Few rows, which multiply B as it is packed, and many, for which panels of it are widened.
 TEST_P(GemmWidenTest, Tails) {
@@ -100,6 +106,7 @@ TEST_P(GemmWidenTest, InPairs) {
   constexpr int64_t m = 90, k = 130, n = 75;
   std::normal_distribution<float> normal;
   for (GemmDesc desc : kWidening) {
+    if (desc.b == DataType::u8) continue;
     desc.k = k;
     desc.n = n;
     desc.pairs = true;
