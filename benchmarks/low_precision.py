@@ -41,7 +41,7 @@ _CALIBRATING = ("astronaut", "coffee", "rocket")
 _JUDGING = ("chelsea", "motorcycle_left", "hubble_deep_field")
 _PRECISIONS = ("bf16", "int8")
 _INPUT = "image"  # of the SavedModel that peers get
-_OF_WEIGHTS = ("bf16-weights", "int8-weights")
+_OF_WEIGHTS = ("bf16-weights", "int8-weights", "int4-weights")
 
 
 def main() -> None:

@@ -17,7 +17,9 @@ from .errors import UserError
 
 # The largest difference that `verify=True` allows, relative to the output.
 TOLERANCE = 1e-4
-PrecisionName = Literal[None, "bf16", "int8", "int8-dynamic", "bf16-weights", "int8-weights"]
+PrecisionName = Literal[
+    None, "bf16", "int8", "int8-dynamic", "bf16-weights", "int8-weights", "int4-weights"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,8 @@ class Options:
             memory="normal" keeps.
         verify: also runs both models on a random input, or on a batch of calibration data, and
             compares. A number is the largest difference allowed, relative to the output; True is
-            1e-4, with precision="bf16" 0.1, with "int8" and "int8-dynamic" 0.25.
+            1e-4, with precision="bf16" 0.1, with "int8" and "int8-dynamic" 0.25,
+            with "int4-weights" 0.5.
         exclude: names of nodes or layers, or regular expressions that match them, to leave alone.
             They stay with TensorFlow. Names are those of the report, or whole ones.
         only: names of nodes or layers, or regular expressions that match them, to convert alone.
@@ -52,7 +55,8 @@ class Options:
         precision: bf16 or int8 in the place of float32, for whole layers or for weights alone.
             "bf16" and "int8" let convolutions, what lies between them and products by weights
             compute in these types, "int8-dynamic" products alone, without calibration;
-            "bf16-weights" and "int8-weights" store weights so and compute in float32
+            "bf16-weights" and "int8-weights" store weights so and compute in float32, and
+            "int4-weights" those of products, of others int8
             (docs/low-precision.md). None is float32.
         max_loss: for a precision: the largest root mean square error of an output, relative to it.
             0.05 is 5 %, or 26 dB. The layers that lose most stay float32 until it holds on

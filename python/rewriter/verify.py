@@ -24,6 +24,7 @@ TOLERANCES = {
     "int8-dynamic": 0.25,
     "bf16-weights": 0.05,
     "int8-weights": 0.1,
+    "int4-weights": 0.5,
 }
 _SIDE = 64  # of unknown sizes but the batch
 _WRITES_VARIABLES = ("Assign", "Resource", "Rng", "Stateful")  # how the names of such ops begin

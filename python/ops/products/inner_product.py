@@ -22,11 +22,14 @@ class InnerProduct(Record, title="inner product"):
 
     They stay where they are, and follow their variable, unless they are computed from it. They may
     be of any type in `dtypes("weights")`; scales of int8 are the array `weight_scales`, or an input
-    of that role.
+    of that role. Those of uint8 are numbers of 4 bits, as `inner_product` takes them.
 
     Attributes:
         weights: [in_channels, channels], where they are no tensor that is there anyway.
-        weight_scales: [channels], of weights of int8 that are an array.
+        weight_scales: of weights that are an array, of int8 [channels], of uint8 [2, groups,
+            channels].
+        group: rows of weights of uint8 that share a step.
+        dequantized: whether float32 weights were computed from integers that are stored.
         weight_steps: [channels], where float32 weights are whole multiples of such steps.
         constant_weights: whether they never change.
         stored_dtype: of the weights where they are a tensor.
@@ -42,6 +45,8 @@ class InnerProduct(Record, title="inner product"):
     constant_weights: bool = True
     weights: np.ndarray | None = field(default=None, repr=False)
     weight_scales: np.ndarray | None = field(default=None, repr=False)
+    group: int = 0
+    dequantized: bool = False
     weight_steps: np.ndarray | None = field(default=None, repr=False)
     stored_dtype: int = FLOAT32
     quantize_rows: bool = False
@@ -68,7 +73,8 @@ class InnerProduct(Record, title="inner product"):
     def _kind(self) -> str:
         kind = f"{self.in_channels}->{self.channels}"
         if self.weights_type != FLOAT32:
-            kind += f" {tf.as_dtype(self.weights_type).name}"
+            name = tf.as_dtype(self.weights_type).name
+            kind += f" int4 in groups of {self.group}" if self.group else f" {name}"
         rows = [f"rows {how}" for how in ("quantized", "rounded") if getattr(self, _ROWS[how])]
         return ", ".join([kind, *rows])
 
@@ -89,7 +95,7 @@ class InnerProduct(Record, title="inner product"):
 
 @function_of(
     InnerProduct,
-    "constant_weights algorithm scales_offset quantize_rows round_rows scratchpad_mode",
+    "constant_weights algorithm scales_offset quantize_rows round_rows group scratchpad_mode",
 )
 def inner_product(
     src,
@@ -108,7 +114,9 @@ def inner_product(
     Args:
       src: float32, [.., ic]; any rank of 1 and more. Or bfloat16, with weights of bfloat16.
       weights: float32, [ic, oc]. Or bfloat16 or int8: weights stay narrow in memory, and arithmetic
-        with a src of float32 is that of float32. bfloat16 is multiplied by bfloat16.
+        with a src of float32 is that of float32. bfloat16 is multiplied by bfloat16. Or uint8
+        [ceil(ic / 2), oc], two numbers of 4 bits a byte: its lower bits are an even row, its upper
+        bits the next one; give weights_shape and group.
       args: float32 operands that the chain calls #0, #1, ... A channel operand has
         oc elements, a sample_channel operand is [N, oc] with N the result's first
         dimension; a tensor operand and the operand of sum have the result's shape.
@@ -121,7 +129,11 @@ def inner_product(
         zeros of src are not read.
       weight_scales: with weights of int8: float32, [oc]; column j of the weights stands for
         weight_scales[j] times its integers. A tensor of any shape, of which the op reads
-        [scales_offset, scales_offset + oc).
+        [scales_offset, scales_offset + oc). With weights of uint8: [2, ceil(ic / group), oc];
+        number q of row i, column j stands for weight_scales[0, i // group, j] q +
+        weight_scales[1, i // group, j].
+      group: with weights of uint8: how many rows share a step and an offset, a multiple of 8, or
+        all.
       scales_offset: elements.
       quantize_rows: with weights of int8: as in `packed_matmul`.
       round_rows: with weights of bfloat16: whether rows of a src of float32 may be rounded to

@@ -183,10 +183,10 @@ def _cut(arrays: dict[str, np.ndarray], wanted, names) -> list[dict[str, np.ndar
         raise CalibrationError(
             f"calibration has {samples} samples; a batch of the function has {fixed}"
         )
-    whole = samples - samples % batch if fixed else samples
+    count = samples - samples % batch if fixed else samples
     return [
         {name: array[first : first + batch] for name, array in arrays.items()}
-        for first in range(0, whole, batch)
+        for first in range(0, count, batch)
     ]
 
 
@@ -240,8 +240,8 @@ def read_arrays(path: pathlib.Path):
     """
     try:
         if path.is_dir():
-            found = [np.load(file, allow_pickle=False) for file in sorted(path.glob("*.npy"))]
-            arrays = {"arr_0": np.stack(found)} if found else {}
+            samples = [np.load(file, allow_pickle=False) for file in sorted(path.glob("*.npy"))]
+            arrays = {"arr_0": np.stack(samples)} if samples else {}
         else:
             loaded = np.load(path, allow_pickle=False)
             arrays = {"arr_0": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)

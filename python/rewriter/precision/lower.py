@@ -118,7 +118,7 @@ def _observe(run, calibration, lowering: Lowering) -> tuple[list, list]:
     module = watch.emit(watch.plan())
     make, most = (Observer, MOST_TAPS) if lowering.is_int8 else (Means, 0)
     observers = {ref: make() for ref in observing.tensors}
-    few = [found for found in observing.convolutions if found[2].taps <= most]
+    few = [convolution for convolution in observing.convolutions if convolution[2].taps <= most]
     lowering.moments = {name: Moments(conv) for name, _, conv in few}
     call, held_back, drowned = _Fetch(module, list(observers)), [], []
     for batch, is_held in batches:
@@ -153,8 +153,8 @@ class _Fetch:
         key = tuple((tensor.dtype, tuple(tensor.shape)) for tensor in batch)
         if key not in self._functions:
             names = map(Ref, self._module.main.inputs)
-            given = dict(zip(names, batch, strict=True))
-            self._functions[key] = computing(self._module, given, self._wanted)
+            inputs = dict(zip(names, batch, strict=True))
+            self._functions[key] = computing(self._module, inputs, self._wanted)
         return call_flat(self._functions[key], batch)
 
 

@@ -78,8 +78,13 @@ class Lowering:
 
     @property
     def makes_bytes(self) -> bool:
-        """Whether what is stored narrow is bytes; else it is bfloat16."""
-        return self.precision.startswith("int8")
+        """Whether what is stored narrow is integers; else it is bfloat16."""
+        return self.precision.startswith("int")
+
+    @property
+    def makes_int4(self) -> bool:
+        """Whether weights of products are numbers of 4 bits."""
+        return self.precision == "int4-weights"
 
     @property
     def convolves(self) -> bool:

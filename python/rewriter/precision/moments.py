@@ -63,9 +63,9 @@ class Moments:
         chosen = self._rng.choice(pixels, min(pixels, _MOST_PIXELS), replace=False)
         n, y, x = np.unravel_index(chosen, (len(values), max(rows, 1), max(columns, 1)))
         taps = [values[n, y * sh + i * dh, x * sw + j * dw] for i, j in np.ndindex(*window)]
-        found = np.stack(taps).reshape(len(taps), len(chosen), conv.groups, ic)
-        found = found.transpose(2, 1, 0, 3).reshape(conv.groups, len(chosen), len(taps) * ic)
-        return found.astype(np.float64)
+        read = np.stack(taps).reshape(len(taps), len(chosen), conv.groups, ic)
+        read = read.transpose(2, 1, 0, 3).reshape(conv.groups, len(chosen), len(taps) * ic)
+        return read.astype(np.float64)
 
 
 def _padding(conv: Conv, axis: int, size: int) -> tuple[int, int]:

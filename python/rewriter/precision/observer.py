@@ -95,9 +95,11 @@ class Observer(Means):
             return Choice(Quantization.of_range(0.0, 0.0), "min-max", math.inf)
         low, high = min(self.low, 0.0), max(self.high, 0.0)
         ranges = [(low * a, high * b) for s in _SHRUNK for a, b in ((s, s), (1, s), (s, 1))]
-        found = [Quantization.of_range(*ends) for ends in ((low, high), *ranges)]
-        noise, place = min((self.noise(each), place) for place, each in enumerate(found))
-        return Choice(found[place], "mse" if place else "min-max", decibels(self.energy, noise))
+        candidates = [Quantization.of_range(*ends) for ends in ((low, high), *ranges)]
+        noise, place = min((self.noise(each), place) for place, each in enumerate(candidates))
+        return Choice(
+            candidates[place], "mse" if place else "min-max", decibels(self.energy, noise)
+        )
 
     def noise(self, quantization: Quantization) -> float:
         """The sum of the squares of what bytes of that quantization lose.

@@ -13,6 +13,11 @@ import tensorflow as tf
 BF16 = tf.bfloat16.as_numpy_dtype
 LEVELS = 255  # steps between the first and the last number of a byte
 MOST_WEIGHT = 127
+INT4_LEVELS = 15
+GROUP = 128  # rows of weights of 4 bits that share a step: as Keras and NNCF have them
+_GROUPS = (32, 64, 128, 256)  # that others use
+_FEW = 8  # columns that tell whether it is worth looking at all
+_SHRUNK_INT4 = (1.0, 0.92, 0.84, 0.76)
 # A range of nothing but zeros, and one so narrow that 1 / scale is no float32.
 _LEAST_SCALE = 1e-30
 # How much of a source's variance is taken for noise that no calibration has seen: as much again.
@@ -79,6 +84,106 @@ def quantize_weights(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         steps = np.rint(some.astype(np.float64) / scales)
         out[...] = np.clip(steps, -MOST_WEIGHT, MOST_WEIGHT)
     return stored, scales
+
+
+def quantize_int4(weights: np.ndarray, group: int = GROUP) -> tuple[np.ndarray, np.ndarray, int]:
+    """Weights [rows, columns] as numbers of 4 bits, with a step and an offset a group of rows.
+
+    Zero stays exact. Of each group and column the range is the one of some that leaves the least
+    square error: a little less than all of it gains more by smaller steps than it loses at its end.
+
+    Returns: uint8 [ceil(rows / 2), columns], float32 [2, groups, columns], and the rows of a group,
+        as `bd.ops.inner_product` takes them.
+
+    Raises:
+        ValueError: a weight is NaN or infinite.
+    """
+    if not np.isfinite(weights).all():
+        raise ValueError("weights hold NaN or infinities, which no 4 bits stand for")
+    rows, columns = weights.shape
+    group = min(group, rows)
+    groups = -(-rows // group)
+    numbers, scales = np.empty(weights.shape, np.uint8), np.empty((2, groups, columns), np.float32)
+    for index in range(groups):
+        part = slice(index * group, (index + 1) * group)
+        some = np.asarray(weights[part], np.float32)
+        low, high = np.minimum(some.min(axis=0), 0.0), np.maximum(some.max(axis=0), 0.0)
+        least = np.full(columns, np.inf)
+        for shrunk in _SHRUNK_INT4:
+            step = (high / INT4_LEVELS - low / INT4_LEVELS) * np.float32(shrunk)
+            step[step < _LEAST_SCALE] = 0.0  # of zeros alone
+            divisor = np.where(step > 0, step, np.float32(1))
+            zero = np.clip(np.rint(-low * np.float32(shrunk) / divisor), 0, INT4_LEVELS)
+            rounded = np.clip(np.rint(some / divisor) + zero, 0, INT4_LEVELS)
+            lost = np.square(some - (rounded - zero) * step, dtype=np.float64).sum(axis=0)
+            better = lost < least
+            least[better] = lost[better]
+            numbers[part, better] = rounded[:, better]
+            scales[:, index, better] = step[better], -(step * zero)[better]
+    return pack_int4(numbers), scales, group
+
+
+def pack_int4(numbers: np.ndarray) -> np.ndarray:
+    """Numbers 0 to 15, [rows, columns], two rows to one of bytes: the first in the lower bits."""
+    even, odd = numbers[::2], numbers[1::2]
+    packed = even.astype(np.uint8)
+    packed[: len(odd)] |= (odd << 4).astype(np.uint8)
+    return packed
+
+
+def dequantize_int4(packed: np.ndarray, scales: np.ndarray, group: int, rows: int) -> np.ndarray:
+    """What `quantize_int4` returned stands for, float32 [rows, columns]."""
+    numbers = np.stack([packed & 15, packed >> 4], axis=1).reshape(-1, packed.shape[1])[:rows]
+    of_row = np.arange(rows) // group
+    with np.errstate(over="ignore"):
+        return numbers * scales[0, of_row] + scales[1, of_row]
+
+
+def as_int4(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """Weights that are numbers of 4 bits already, as `quantize_int4` returns them; else None.
+
+    They are if in groups of rows each column has at most 16 numbers, whole steps apart: so has what
+    Keras's quantize("int4"), GPTQ and AWQ make of weights, and what others do.
+    """
+    for group in sorted({min(group, len(weights)) for group in (*_GROUPS, len(weights))})[::-1]:
+        if _in_groups(weights[:, :_FEW], group) is not None:
+            return _in_groups(weights, group)
+    return None
+
+
+def _in_groups(weights: np.ndarray, group: int) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """What `as_int4` returns of weights in groups of so many rows."""
+    rows, columns = weights.shape
+    numbers = np.empty(weights.shape, np.uint8)
+    scales = np.empty((2, -(-rows // group), columns), np.float32)
+    for index in range(scales.shape[1]):
+        part = slice(index * group, (index + 1) * group)
+        of_group = _whole_steps(np.asarray(weights[part], np.float64))
+        if of_group is None:
+            return None
+        numbers[part], scales[0, index], scales[1, index] = of_group
+    return pack_int4(numbers), scales, group
+
+
+def _whole_steps(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """(numbers 0 to 15, step, offset) of each column of values that are so many steps apart."""
+    low = values.min(axis=0)
+    reach = values.max(axis=0) - low
+    apart = np.diff(np.sort(values, axis=0), axis=0, prepend=low[None])
+    # What is nearer than this is one number, rounded.
+    apart[apart <= reach / (100 * INT4_LEVELS)] = np.inf
+    least = apart.min(axis=0)
+    numbers, step = np.full(values.shape, -1.0), np.zeros_like(reach)
+    for parts in (1, 2, 3):  # of the least distance: there may be no neighbours
+        count = np.where(reach > 0, np.rint(reach * parts / least), 1.0)
+        steps = np.where(reach > 0, reach / count, 0.0)  # one number is the offset alone
+        multiples = (values - low) / np.where(reach > 0, steps, 1.0)
+        fits = (count <= INT4_LEVELS) & (np.abs(multiples - np.rint(multiples)).max(axis=0) < 1e-3)
+        new = fits & (numbers[0] < 0)
+        numbers[:, new], step[new] = np.rint(multiples[:, new]), steps[new]
+    if numbers.min() < 0:
+        return None
+    return numbers.astype(np.uint8), step.astype(np.float32), low.astype(np.float32)
 
 
 def _blocks(*arrays):

@@ -329,6 +329,33 @@ def test_low_precision(call, several, tmp_path):
     assert code == 0 and [layer["dtype"] for layer in layers] == ["uint8", "uint8"]
 
 
+@pytest.mark.parametrize(
+    ("precision", "kind"),
+    [
+        ("bf16", "bfloat16"),
+        ("int8-dynamic", "int8"),
+        ("int8-weights", "int8"),
+        ("int4-weights", "int4"),
+    ],
+)
+def test_low_precision_of_products(call, tmp_path, precision, kind):
+    """None of these asks for data; what is written computes so."""
+    module = tf.Module()
+    module.kernel = tf.Variable(tf.random.stateless_normal([160, 96], [1, 2]))
+    serve = tf.function(lambda row: {"y": row @ module.kernel})
+    signature = serve.get_concrete_function(tf.TensorSpec([None, 160], name="row"))
+    tf.saved_model.save(module, str(tmp_path / "model"), signatures=signature)
+    code, out, _ = call("optimize", tmp_path / "model", tmp_path / "out", "--precision", precision)
+    assert code == 0 and f"serving_default: {precision}: 1 of 1 layer" in out
+    code, out, _ = call("inspect", tmp_path / "model", "--precision", precision, "--json")
+    layers = json.loads(out)["signatures"]["serving_default"]["precision"]["layers"]
+    assert code == 0 and [layer["dtype"] for layer in layers] == [kind]
+    rows = tf.random.stateless_normal([7, 160], [3, 4])
+    got = tf.saved_model.load(str(tmp_path / "out")).signatures["serving_default"](row=rows)["y"]
+    lost = tf.norm(got - rows @ module.kernel) / tf.norm(got)
+    assert 1e-4 < lost < 0.15
+
+
 def test_warnings_are_lines_of_their_own(call, several, tmp_path):
     """Of what was asked for in vain; how many threads this process has concerns nobody."""
     asked = ("--precision", "int8-weights", "--exclude", ".*", "--signature", "serving_default")

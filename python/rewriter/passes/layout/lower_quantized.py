@@ -30,7 +30,7 @@ from ....ops.records import (
 from ...context import Context
 from ...precision.carried import byte_of, multiples
 from ...precision.lowering import Layer
-from ...precision.quantize import LEVELS, Quantization
+from ...precision.quantize import LEVELS, Quantization, as_int4
 from ...report import Precision
 from .lower_precision import is_candidate
 from .narrow import narrow_tensors, sources, write_types
@@ -43,8 +43,8 @@ def lower_quantized(body: Body, context: Context) -> None:
     view = body.view
     known: dict[Ref, Quantization] = {}
     for node in view.topological():
-        if (found := _of_result(node, known, body)) is not None:
-            known[node.ref] = found
+        if (quantization := _of_result(node, known, body)) is not None:
+            known[node.ref] = quantization
     layers: list[Layer] = []
     lowered = _lowered(body, known, context)
     if known:
@@ -71,8 +71,8 @@ def _of_result(node: Node, known, body: Body) -> Quantization | None:
         byte = byte_of(node, body)
         return None if isinstance(byte, str) else byte[0]
     if _hands_on(node):
-        found = {known.get(ref) for ref in _read(node)}
-        return found.pop() if len(found) == 1 else None
+        quantizations = {known.get(ref) for ref in _read(node)}
+        return quantizations.pop() if len(quantizations) == 1 else None
     return None
 
 
@@ -91,7 +91,7 @@ def _read(node: Node) -> list[Ref]:
 
 def _lowered(body: Body, known, context: Context) -> set[str]:
     """The convolutions of bytes by bytes; notes why others of quantized tensors are none."""
-    found = set()
+    lowered = set()
     for node in body.view.topological():
         if not isinstance(node.payload, Conv):
             continue
@@ -105,11 +105,11 @@ def _lowered(body: Body, known, context: Context) -> set[str]:
         elif not is_candidate(node, is_int8=True):
             reason = "it adds up more products than an int32 holds, or reads a part"
         else:
-            found.add(node.name)
+            lowered.add(node.name)
             continue
         if reason:
             context.report.notes.append(f"{body.label(node.name)} stays float32: {reason}")
-    return found
+    return lowered
 
 
 def _absorb(body: Body, known, lowered: set[str]) -> set[Ref]:
@@ -125,13 +125,13 @@ def _absorb(body: Body, known, lowered: set[str]) -> set[Ref]:
         payload = _rounded(maker.payload, rounding)
         if payload is None:
             continue
-        made = Node(node.name, payload.op, maker.by_role, node.controls, payload=payload)
-        view.replace(made)
+        node_of_bytes = Node(node.name, payload.op, maker.by_role, node.controls, payload=payload)
+        view.replace(node_of_bytes)
         view.remove_dead([maker.name])
         if maker.name in lowered:
             lowered.remove(maker.name)
             lowered.add(node.name)
-        stored.add(made.ref)
+        stored.add(node_of_bytes.ref)
     return stored
 
 
@@ -187,10 +187,19 @@ def _store_products(body: Body) -> list[Layer]:
     layers = []
     for node in body.view.topological():
         product = node.payload
-        if not isinstance(product, InnerProduct) or product.weight_steps is None:
+        if not isinstance(product, InnerProduct) or product.weights is None:
             continue
-        if (stored := multiples(product.weights, product.weight_steps)) is not None:
-            scales = product.weight_steps.astype(np.float32)
-            node.payload = replace(product, weights=stored, weight_scales=scales)
-            layers.append(Layer(body.label(node.name), "int8", method=_METHOD))
+        if product.weight_steps is not None:
+            stored = multiples(product.weights, product.weight_steps)
+            if stored is None:
+                continue
+            kind, fields = "int8", {"weights": stored, "weight_scales": product.weight_steps}
+            fields["weight_scales"] = fields["weight_scales"].astype(np.float32)
+        elif product.dequantized and (int4 := as_int4(product.weights)) is not None:
+            kind = "int4"
+            fields = dict(zip(("weights", "weight_scales", "group"), int4, strict=True))
+        else:
+            continue
+        node.payload = replace(product, **fields)
+        layers.append(Layer(body.label(node.name), kind, method=_METHOD))
     return layers

@@ -31,10 +31,10 @@ def _has_types(payload) -> bool:
 def sources(node: Node) -> list[Ref]:
     """What a node that moves reads and may be narrow."""
     named = node.by_role
-    found = [ref for role, ref in named.items() if role == "src" or role.startswith("value ")]
+    refs = [ref for role, ref in named.items() if role == "src" or role.startswith("value ")]
     if role := operand(node.payload):
-        found.append(named[role])
-    return found
+        refs.append(named[role])
+    return refs
 
 
 def operand(payload) -> str | None:
@@ -94,16 +94,16 @@ def joined_values(view: GraphView, narrow: set[Ref]) -> dict[Ref, Ref]:
     joined: dict[Ref, Ref] = {}
     for node in reversed(view.topological()):
         if isinstance(node.payload, Concat):
-            whole = joined.get(node.ref, node.ref)
+            tensor = joined.get(node.ref, node.ref)
         elif node.payload is not None and node.payload.keeps and not _averages(node):
             is_maximum = isinstance(node.payload, Pool)
-            whole = joined.get(node.ref, node.ref if is_maximum else None)
+            tensor = joined.get(node.ref, node.ref if is_maximum else None)
         else:
             continue
-        if whole in narrow:
+        if tensor in narrow:
             for ref in sources(node):
                 if len(view.consumers(ref)) == 1 and not view.is_fetched(ref):
-                    joined[ref] = whole
+                    joined[ref] = tensor
     return joined
 
 

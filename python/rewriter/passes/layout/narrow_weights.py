@@ -6,6 +6,7 @@ that they read, keep them as they are stored. Of others each layer also rounds t
 reads: products and recurrent layers to bfloat16, products to bytes with a scale a row.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,7 +18,14 @@ from ....graph import FLOAT32, Body, Node, make_node
 from ....ops.records import Conv, InnerProduct, Rnn
 from ...patterns.products.inner_product import matrix
 from ...precision.lowering import Layer, Lowering
-from ...precision.quantize import BF16, bfloat16_weights, quantize_weights, snr
+from ...precision.quantize import (
+    BF16,
+    bfloat16_weights,
+    dequantize_int4,
+    quantize_int4,
+    quantize_weights,
+    snr,
+)
 from ...report import Report
 
 # Products whose sum is an int32 whatever they are: 2^31 / (255 * 128).
@@ -70,15 +78,34 @@ def _store(node: Node, body: Body, lowering: Lowering) -> None:
     rounds = isinstance(payload, InnerProduct) and not lowering.weights_only
     if rounds and lowering.makes_bytes and payload.in_channels > MOST_PRODUCTS:
         return
-    if not _takes([weights], body.label(node.name), lowering):
+    label = body.label(node.name)
+    if lowering.makes_int4 and isinstance(payload, InnerProduct):
+        fields = _int4_fields(weights, label, lowering)
+        if fields is None:
+            return
+    elif not _takes([weights], label, lowering):
         return
-    fields["weights"], scales = _stored(weights, lowering)
-    if scales is not None:
-        fields["weight_scales"] = scales
+    else:
+        fields["weights"], scales = _stored(weights, lowering)
+        if scales is not None:
+            fields["weight_scales"] = scales
     if rounds:
         fields["quantize_rows" if lowering.makes_bytes else "round_rows"] = True
     body.view.set_inputs(node, inputs)
     node.payload = replace(payload, **fields)
+
+
+def _int4_fields(weights: np.ndarray | None, label: str, lowering: Lowering) -> dict | None:
+    """The fields of a product whose weights become numbers of 4 bits; None where they do not."""
+    if weights is None or not weights.size or not np.isfinite(weights).all():
+        return None
+    stored, scales, group = quantize_int4(weights)
+    ratio = snr(weights, dequantize_int4(stored, scales, group, len(weights)))
+    if ratio == -math.inf:  # They are so large that the greatest number of a group is none.
+        return None
+    keep = label in lowering.keep
+    lowering.layers.append(Layer(label, "float32" if keep else "int4", snr=ratio))
+    return None if keep else {"weights": stored, "weight_scales": scales, "group": group}
 
 
 def _store_recurrent(node: Node, body: Body, lowering: Lowering, report: Report) -> None:
@@ -94,18 +121,18 @@ def _store_recurrent(node: Node, body: Body, lowering: Lowering, report: Report)
         return
     write, inputs, scales = body.writer(node.name), list(node.inputs), []
     for place, weights in zip(_KERNELS, matrices, strict=True):
-        values, own = _stored(weights, lowering)
+        values, of_columns = _stored(weights, lowering)
         kind = tf.as_dtype(values.dtype).as_datatype_enum
         inputs[place] = write.constant(f"{place}", values, kind)
-        if own is not None:
-            scales.append(write.constant(f"{place}/scales", own, FLOAT32))
+        if of_columns is not None:
+            scales.append(write.constant(f"{place}/scales", of_columns, FLOAT32))
     attributes = {key: node.attr[key] for key in node.proto.attr}
     attributes |= {"weights_type": kind, "num_scales": len(scales), "constant_weights": True}
     attributes["round_rows"] = rounds = not lowering.weights_only
-    made = make_node(
+    layer = make_node(
         node.name, node.op, [*inputs, *scales], node.controls, node.proto.device, **attributes
     )
-    body.view.replace(made)
+    body.view.replace(layer)
     body.view.remove_dead([ref.node for ref in refs])
     stored = tf.as_dtype(kind).name + ", rows rounded" * rounds
     for index, item in enumerate(report.converted):

@@ -11,7 +11,7 @@ import numpy as np
 from ....graph import Body, Ref
 from ....ops.records import InnerProduct
 from ...cost import is_slower_product
-from ...precision.carried import weight_steps
+from ...precision.carried import dequantizes, weight_steps
 from ...rules import Declined, Match, OneOf, Replacement, Rule, Stored
 
 # What hands on the memory it reads.
@@ -35,11 +35,12 @@ def _inner_product(match: Match) -> Replacement:
     in_floats = lowering is None or lowering.weights_only
     if in_floats and not match.context.options.deterministic and is_slower_product(rows, ic, oc):
         raise Declined(f"TensorFlow's product is faster at {rows} rows of {ic}->{oc}")
-    inputs, values, steps = {"src": _source(match, ic, oc)}, None, None
+    inputs, values = {"src": _source(match, ic, oc)}, None
+    steps, dequantized = None, False
     if turned or not _is_stored(weights, body):
         values = body.constants.value(weights)
         values = np.ascontiguousarray(values.T if turned else values, np.float32)
-        steps = weight_steps(weights, values, body)
+        steps, dequantized = weight_steps(weights, values, body), dequantizes(weights, body)
     else:
         inputs["weights"] = weights
     payload = InnerProduct(
@@ -49,6 +50,7 @@ def _inner_product(match: Match) -> Replacement:
         constant_weights=values is not None or not body.constants.live,
         weights=values,
         weight_steps=steps,
+        dequantized=dequantized,
         algorithm="direct" if match.context.options.algorithm == "direct" else "auto",
     )
     return Replacement(payload, inputs, match.root.name, match.nodes)

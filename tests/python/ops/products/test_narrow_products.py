@@ -140,3 +140,67 @@ def test_saved_and_loaded(tmp_path, floats, bytes_of):
     loaded = tf.saved_model.load(str(tmp_path))
     for y, expected in zip(loaded.call(x), call(x), strict=True):
         np.testing.assert_array_equal(y, expected)
+
+
+def _int4(k, n, group, seed=5):
+    """Numbers of 4 bits as arguments of `inner_product`, and the floats that they stand for."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(0, 16, (k, n), dtype=np.uint8)
+    scales = (0.125 * rng.integers(-8, 9, (2, -(-k // group), n))).astype(np.float32)
+    low, high = numbers[::2], np.pad(numbers, [(0, k % 2), (0, 0)])[1::2]
+    of_row = np.arange(k) // group
+    wide = numbers * scales[0, of_row] + scales[1, of_row]
+    arguments = {"weights_shape": [k, n], "weight_scales": scales, "group": group}
+    return low | high << 4, arguments, wide
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize(
+    "k, n, group", [(1, 1, 1), (7, 5, 7), (64, 16, 32), (131, 100, 64), (131, 100, 131)]
+)
+def test_weights_of_4_bits(integers, rows, k, n, group):
+    x, (weights, arguments, wide) = integers(rows, k), _int4(k, n, group)
+    for constant in (False, True):
+        y = bd.ops.inner_product(
+            x, weights, **arguments, constant_weights=constant, algorithm="direct"
+        )
+        np.testing.assert_array_equal(y, _product(x, wide))
+    bias = integers(n)
+    y = bd.ops.inner_product(
+        x, weights, **arguments, post_ops="binary(add,channel,#0);eltwise(relu)", args=(bias,)
+    )
+    expected = np.maximum(_product(x, wide) + bias, 0)
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-4)  # many rows may be in pairs
+
+
+@pytest.mark.parametrize("rows", [1, 2, 6])
+def test_sums_by_4_bits_are_those_of_floats(floats, rows):
+    """Numbers meet a base of their own on the way, which must not cost digits."""
+    x, (weights, arguments, wide) = floats(rows, 1000) + 3, _int4(1000, 48, 128)
+    y = bd.ops.inner_product(x, weights, **arguments)
+    bound = np.abs(x.astype(np.float64)) @ np.abs(wide.astype(np.float64))
+    assert (np.abs(y - x.astype(np.float64) @ wide) <= 2e-6 * bound).all()
+
+
+def test_rows_of_no_numbers_stay_theirs_by_4_bits(integers):
+    x, (weights, arguments, wide) = integers(5, 64), _int4(64, 32, 32)
+    x[1, 3], x[2, 5], x[3] = np.nan, np.inf, 0.0
+    y = bd.ops.inner_product(x, weights, **arguments).numpy()
+    assert np.isnan(y[1]).all() and not np.isfinite(y[2]).any()
+    np.testing.assert_array_equal(y[[0, 3, 4]], _product(x[[0, 3, 4]], wide))
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"group": 0}, "group is that of weights of uint8"),
+        ({"group": 12, "weight_scales": np.ones(400, np.float32)}, "of 8 rows, 16, ..; got 12"),
+        ({"weight_scales": np.ones(7, np.float32)}, "weight_scales must hold"),
+        ({"quantize_rows": True}, "quantize_rows is for weights of int8"),
+    ],
+)
+def test_what_4_bits_cannot_be(integers, changes, words):
+    weights, arguments, _ = _int4(64, 32, 32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=words) as caught:
+        bd.ops.inner_product(integers(2, 64), weights, **(arguments | changes))
+    assert "\n" not in str(caught.value).split(" [Op:")[0]

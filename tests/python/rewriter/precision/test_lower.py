@@ -74,7 +74,9 @@ def test_data_of_one_number(function, value):
     assert np.isfinite(fast(images(2)).numpy()).all()
 
 
-@pytest.mark.parametrize("precision", ["int8", "bf16", "int8-weights", "bf16-weights"])
+@pytest.mark.parametrize(
+    "precision", ["int8", "bf16", "int8-weights", "bf16-weights", "int4-weights"]
+)
 def test_an_empty_batch(function, precision):
     fast = bd.optimize(function, precision=precision, calibration=images())
     assert fast(images()[:0]).shape == (0, 128)
@@ -281,7 +283,7 @@ def test_a_precision_that_changes_nothing_is_a_warning(function, options, words)
 
 
 @pytest.mark.parametrize(
-    "precision", ["int8", "bf16", "int8-dynamic", "int8-weights", "bf16-weights"]
+    "precision", ["int8", "bf16", "int8-dynamic", "int8-weights", "bf16-weights", "int4-weights"]
 )
 def test_products_that_stay_float32_are_named(precision):
     function = tf.function(_products, input_signature=[tf.TensorSpec([2, 12, 12])])

@@ -118,3 +118,85 @@ def test_weights_that_are_no_numbers_stay_float32(precision):
     model.set_weights([first, *others])
     fast = bd.optimize(model, precision=precision)
     assert fast.report.precision.count == 0 and fast.report.count("BlockdnnRnn") == 1
+
+
+def dense(*units, features=100, **options):
+    keras.utils.set_random_seed(3)
+    layers = [keras.layers.Dense(n, bias_initializer="normal", **options) for n in units]
+    return keras.Sequential([keras.Input((features,)), *layers])
+
+
+def rows(count, features=100):
+    return np.random.default_rng(1).standard_normal((count, features)).astype("float32")
+
+
+def test_products_of_4_bits(tmp_path):
+    """Whatever the rows, with K that no group divides; saved, they take a sixth of the memory."""
+    model = dense(300, 257, features=301)
+    fast = bd.optimize(model, precision="int4-weights", options=bd.Options(strict=True))
+    assert layer_types(fast.report) == ["int4"] * 2
+    assert [item.details for item in fast.report.converted] == [
+        "301->300 int4 in groups of 128; binary(add,channel)",
+        "300->257 int4 in groups of 128; binary(add,channel)",
+    ]
+    x = rows(40, 301)
+    wanted, got = np.asarray(model(x)), fast(x)
+    assert 15 < snr(wanted, got) < 25
+    for count in (0, 1, 3, 16, 21):
+        assert fast(x[:count]).shape == (count, 257)
+        np.testing.assert_allclose(fast(x[:count]), got[:count], atol=1e-4)
+    fast.save(tmp_path / "model")
+    np.testing.assert_array_equal(bd.load(tmp_path / "model")(x)["output_0"], got)
+    stored = sum(file.stat().st_size for file in (tmp_path / "model" / "variables").iterdir())
+    stored += sum(f.stat().st_size for f in (tmp_path / "model").rglob("*.weights"))
+    assert stored < 4 * model.count_params() / 6 + 5_000
+
+
+def test_what_is_no_product_is_int8_beside_4_bits():
+    model = model_of(keras.layers.GRU(64), keras.layers.Dense(40))
+    fast = bd.optimize(model, precision="int4-weights", options=bd.Options(strict=True))
+    assert sorted(layer_types(fast.report)) == ["int4", "int8"]
+    assert off(model(sequences()), fast(sequences())) < 0.3
+
+
+def test_outliers_zeros_and_no_numbers_by_4_bits():
+    model = dense(64)
+    kernel, bias = model.get_weights()
+    kernel[:50, 1], kernel[:, 2], kernel[3, 3] = 0.25, 0.0, 40.0
+    model.set_weights([kernel, bias])
+    fast = bd.optimize(model, precision="int4-weights")
+    x = rows(3)
+    wanted, got = np.asarray(model(x)), np.asarray(fast(x))
+    np.testing.assert_allclose(got[:, 2], wanted[:, 2], atol=1e-6)
+    assert snr(np.delete(wanted, 3, 1), np.delete(got, 3, 1)) > 15  # an outlier spoils its column
+    for value in (np.inf, np.nan):
+        kernel[0, :2] = value, -value
+        model.set_weights([kernel, bias])
+        with pytest.warns(RuntimeWarning, match="changed nothing"):
+            kept = bd.optimize(model, precision="int4-weights")
+        assert kept.report.precision.count == 0
+
+
+_FORMS = {"in groups": {}, "in smaller groups": {"block_size": 64}, "a scale a channel": -1}
+
+
+@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("tokens", [False, True])
+def test_what_keras_made_4_bits_stays_so(form, tokens, tmp_path):
+    """Numbers, steps and zero points are the model's own; nothing is rounded again."""
+    quantizers = pytest.importorskip("keras.quantizers")
+    settings = _FORMS[form] if form != "a scale a channel" else {"block_size": -1}
+    model = dense(256, 97, features=300)
+    if tokens:
+        model = keras.Sequential([keras.Input((7, 300)), *model.layers])
+    model.quantize("int4", config=quantizers.Int4QuantizationConfig(**settings))
+    fast = bd.optimize(model, options=bd.Options(strict=True))
+    assert layer_types(fast.report) == ["int4"] * 2 and not fast.report.declined
+    group = {"in groups": 128, "in smaller groups": 64}.get(form)
+    names = [f"in groups of {group or size}" for size in (300, 256)]
+    assert all(n in i.details for n, i in zip(names, fast.report.converted, strict=True))
+    x = rows(6 * 7, 300).reshape(6, 7, 300) if tokens else rows(6, 300)
+    wanted = np.asarray(model(x))
+    assert off(wanted, fast(x)) < 5e-5
+    fast.save(tmp_path / "model")
+    assert off(wanted, bd.load(tmp_path / "model")(x)["output_0"]) < 5e-5

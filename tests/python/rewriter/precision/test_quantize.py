@@ -7,8 +7,12 @@ import pytest
 
 from tf_blockdnn.python.rewriter.precision.quantize import (
     Quantization,
+    as_int4,
     bias_correction,
     decibels,
+    dequantize_int4,
+    pack_int4,
+    quantize_int4,
     quantize_weights,
     snr,
 )
@@ -86,3 +90,37 @@ def test_the_bias_makes_up_for_what_rounding_takes_from_the_mean(groups):
         first = (o // (12 // groups)) * (6 // groups)
         wanted = sum(lost[:, :, i, o].sum() * means[first + i] for i in range(6 // groups))
         assert correction[o] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(("rows", "group"), [(256, 128), (300, 128), (7, 7), (1, 1)])
+def test_4_bits_keep_zeros_and_what_a_group_holds(rows, group):
+    weights = np.random.default_rng(0).standard_normal((rows, 40)).astype("float32")
+    weights[:, 0], weights[::3, 1], weights[:, 2] = 0.0, 0.0, -2.5
+    packed, scales, of_group = quantize_int4(weights)
+    assert of_group == group and packed.shape == (-(-rows // 2), 40)
+    assert scales.shape == (2, -(-rows // group), 40)
+    back = dequantize_int4(packed, scales, of_group, rows)
+    assert not back[:, 0].any() and not back[::3, 1].any()
+    np.testing.assert_allclose(back[:, 2], -2.5, rtol=1e-6)
+    assert np.abs(back - weights).max() < np.abs(weights).max() / 4 and snr(weights, back) > 19
+
+
+def test_no_4_bits_stand_for_no_numbers():
+    for value in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="NaN or infinities"):
+            quantize_int4(np.full((8, 2), value, np.float32))
+
+
+@pytest.mark.parametrize("group", [32, 64, 128, 300])
+def test_numbers_of_4_bits_are_known_again(group):
+    rng = np.random.default_rng(group)
+    numbers = rng.integers(0, 16, (300, 12), np.uint8)
+    numbers[:, 0], numbers[:, 1] = 3, rng.choice([0, 2, 5], 300)  # one number; no neighbours
+    scales = rng.uniform(0.01, 1.0, (2, -(-300 // group), 12)).astype("float32")
+    weights = dequantize_int4(pack_int4(numbers), scales, group, 300)
+    *found, of_group = as_int4(weights)
+    assert of_group == group
+    np.testing.assert_allclose(dequantize_int4(*found, of_group, 300), weights, atol=1e-5)
+    weights[17, 3] += 0.3 * scales[0, 0, 3]  # between two numbers
+    assert as_int4(weights) is None
+    assert as_int4(rng.standard_normal((300, 12)).astype("float32")) is None
