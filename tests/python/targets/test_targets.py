@@ -52,8 +52,9 @@ def test_what_is_loaded_is_called_in_graphs(functional, pictures, same, tmp_path
     bd.optimize(functional).save(tmp_path / "fast")
     fast, wanted = bd.load(tmp_path / "fast"), functional(pictures)
     gc.collect()
-    same(tf.function(lambda x: fast(x)["output_0"])(pictures), wanted)
-    (got,) = tf.data.Dataset.from_tensors(pictures).map(lambda x: fast(x)["output_0"])
+    (name,) = fast.concrete.structured_outputs
+    same(tf.function(lambda x: fast(x)[name])(pictures), wanted)
+    (got,) = tf.data.Dataset.from_tensors(pictures).map(lambda x: fast(x)[name])
     same(got, wanted)
 
 
