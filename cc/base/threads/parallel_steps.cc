@@ -8,6 +8,11 @@
 // Both counts have lines of their own, and whoever waits reads the claims of others seldom: the
 // owner's next claim would have to fetch the line back. So a step costs one transfer of a line,
 // that of the last finished count to whoever waits for it.
+//
+// Of many threads each waits for the regions of its neighbours (task_regions.h), and for one count
+// of the steps that groups of them have ended. That is no more than one step behind: as long as
+// some region lacks chunks of a step, no group has ended the next one, and so the sum over all
+// groups is less than if each had ended the step.
 #include "cc/base/threads/parallel_steps.h"
 
 #include <sched.h>
@@ -15,6 +20,8 @@
 
 #include <algorithm>
 #include <atomic>
+
+#include "cc/base/threads/task_regions.h"
 
 namespace bd {
 namespace {
@@ -25,7 +32,7 @@ constexpr int64_t kMaxRegions = 64;
 // The last chunk of a region is left to its owner for so many pauses (about 2 us), and two or
 // more are taken at once: what a thread takes from others is not in its caches.
 constexpr int kPausesBeforeLastChunk = 100;
-constexpr int kPausesBeforeYield = 400;
+constexpr int kAwakePauses = 400;
 constexpr int kPausesBetweenHelps = 8;
 
 // Two lines for each count, which the prefetcher moves in pairs.
@@ -35,10 +42,19 @@ struct alignas(128) Region {
   alignas(128) std::atomic<int64_t> finished{0};
 };
 
+// The steps that all regions of a group have finished.
+struct alignas(128) Group {
+  std::atomic<int64_t> ended{0};
+};
+
 class Steps {
  public:
   Steps(int64_t num_steps, int64_t num_chunks, int64_t num_regions, StepBody body)
-      : num_steps_(num_steps), num_regions_(num_regions), body_(body) {
+      : num_steps_(num_steps),
+        num_regions_(num_regions),
+        size_(std::min(num_regions, NeighboursOf(num_regions))),
+        num_groups_((num_regions + size_ - 1) / size_),
+        body_(body) {
     for (int64_t r = 0; r < num_regions; ++r) {
       regions_[r].begin = num_chunks * r / num_regions;
       regions_[r].size = num_chunks * (r + 1) / num_regions - regions_[r].begin;
@@ -81,26 +97,66 @@ class Steps {
     return true;
   }
 
+  int64_t EndOf(int64_t group) const { return std::min((group + 1) * size_, num_regions_); }
+
+  bool HasFinished(const Region& region, int64_t step) const {
+    return region.finished.load(std::memory_order_acquire) >= (step + 1) * region.size;
+  }
+
   void WaitFor(int64_t step, int64_t home, int thread) {
-    int pauses = 0;
-    for (int64_t i = 1; i <= num_regions_; ++i) {
-      Region& region = regions_[(home + i) % num_regions_];
-      while (region.finished.load(std::memory_order_acquire) < (step + 1) * region.size) {
-        if (pauses < kPausesBeforeYield) {
-          _mm_pause();
-        } else {
-          sched_yield();
-        }
-        if (++pauses % kPausesBetweenHelps != 0) continue;
-        while (Help(step, home, thread, pauses < kPausesBeforeLastChunk ? 2 : 1)) continue;
+    const int64_t group = home / size_, first = group * size_, count = EndOf(group) - first;
+    int64_t pauses = 0;
+    for (int64_t i = 1; i <= count; ++i) {
+      const Region& region = regions_[first + (home - first + i) % count];
+      while (!HasFinished(region, step)) Pause(&pauses, step, home, thread);
+    }
+    if (num_groups_ == 1) return;
+    Say(group, step);
+    while (ended_.load(std::memory_order_acquire) < (step + 1) * num_groups_) {
+      Pause(&pauses, step, home, thread);
+      // There may be nobody else of a group.
+      if (pauses % kPausesBetweenHelps != 0) continue;
+      const int64_t other = (group + pauses / kPausesBetweenHelps) % num_groups_;
+      const auto finished = [&](const Region& region) { return HasFinished(region, step); };
+      if (std::all_of(regions_ + other * size_, regions_ + EndOf(other), finished)) {
+        Say(other, step);
       }
     }
   }
 
-  // Runs a chunk of a region of which at least `least` are left.
-  bool Help(int64_t step, int64_t home, int thread, int64_t least) {
-    for (int64_t i = 1; i < num_regions_; ++i) {
-      Region& region = regions_[(home + i) % num_regions_];
+  // That all regions of a group have finished the step: once, whoever sees it.
+  void Say(int64_t group, int64_t step) {
+    std::atomic<int64_t>& ended = groups_[group].ended;
+    int64_t seen = ended.load(std::memory_order_relaxed);
+    while (seen <= step) {
+      if (!ended.compare_exchange_weak(seen, step + 1, std::memory_order_acq_rel)) continue;
+      ended_.fetch_add(step + 1 - seen, std::memory_order_acq_rel);
+      return;
+    }
+  }
+
+  // A moment of waiting, in which others are helped now and then: neighbours first, and then one
+  // other group at a time.
+  void Pause(int64_t* pauses, int64_t step, int64_t home, int thread) {
+    if (*pauses < kAwakePauses) {
+      _mm_pause();
+    } else {
+      sched_yield();
+    }
+    if (++*pauses % kPausesBetweenHelps != 0) return;
+    const int64_t other = (home / size_ + *pauses / kPausesBetweenHelps) % num_groups_;
+    const int64_t least = *pauses < kPausesBeforeLastChunk ? 2 : 1;
+    while (Help(home / size_, step, home, thread, least) ||
+           (num_groups_ > 1 && Help(other, step, home, thread, least))) {
+      continue;
+    }
+  }
+
+  // Runs a chunk of a region of the group of which at least `least` are left.
+  bool Help(int64_t group, int64_t step, int64_t home, int thread, int64_t least) {
+    const int64_t first = group * size_, count = EndOf(group) - first;
+    for (int64_t i = 1; i <= count; ++i) {
+      Region& region = regions_[first + (home + i) % count];
       if (Left(region, step) < least || !RunOne(region, step, thread)) continue;
       region.finished.fetch_add(1, std::memory_order_acq_rel);
       return true;
@@ -108,8 +164,10 @@ class Steps {
     return false;
   }
 
-  const int64_t num_steps_, num_regions_;
+  const int64_t num_steps_, num_regions_, size_, num_groups_;
   const StepBody body_;
+  alignas(128) std::atomic<int64_t> ended_{0};  // steps of all groups together
+  Group groups_[kMaxRegions / kNeighbours];
   Region regions_[kMaxRegions];
 };
 

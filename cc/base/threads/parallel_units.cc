@@ -2,17 +2,23 @@
 // units from the front and other threads take them from the end. Both replace the whole word, so
 // no unit is taken twice, and the task in the word tells it from a later one with the same units. A
 // payload is written while its thread has no units left, and the store of the word releases it.
+//
+// A caller keeps these words from call to call. Units are all taken when a call ends, so the next
+// one finds every word empty and writes none but its own thread's.
 #include "cc/base/threads/parallel_units.h"
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 
 #include "cc/base/threads/task_regions.h"
 
 namespace bd {
 namespace {
 
-constexpr int kMaxPublishers = 64;  // on the stack; further threads publish nothing
+constexpr int kMaxPublishers = 64;  // further threads publish nothing
+// Of so many other groups of threads a thief looks at the words.
+constexpr int kOtherGroups = 1;
 constexpr int kUnitBits = 20, kTaskBits = 64 - 2 * kUnitBits;
 constexpr uint64_t kUnitMask = (uint64_t{1} << kUnitBits) - 1;
 
@@ -40,15 +46,22 @@ struct alignas(128) PublishedUnits {
 
 struct UnitTaker::Shared {
   TaskRegions tasks;
-  int threads = 0;
+  int threads = 0;             // none: one goes through more tasks than regions hold,
+  int64_t next = 0, most = 0;  // from `next` to `most`
+  uint32_t job = 0;
+  bool in_use = false;  // by a call of the caller's, within which this one is
   TaskRegion regions[kMaxPublishers];
+  TaskGroup groups[1 + kMaxPublishers / kNeighbours];
   PublishedUnits published[kMaxPublishers];
 };
 
 UnitTaker::UnitTaker(Shared* shared, int thread) : shared_(shared), thread_(thread) {}
 
 bool UnitTaker::NextTask(int64_t* task) {
-  if (!shared_->tasks.Take(thread_, task)) return false;
+  if (shared_->threads == 0 ? (*task = shared_->next++) >= shared_->most
+                            : !shared_->tasks.Take(thread_, task)) {
+    return false;
+  }
   own_ = {*task, 0, 0, 0};
   return true;
 }
@@ -87,17 +100,26 @@ bool UnitTaker::Next(double fraction, int64_t least, Units* units) {
 }
 
 bool UnitTaker::Steal(double fraction, int64_t least, Units* units) {
-  for (;;) {
+  // Those who have the most are looked for among neighbours, and then in other groups, each thread
+  // beginning with another one: all words would be a line a thread for each of the threads.
+  const int size = static_cast<int>(NeighboursOf(shared_->threads));
+  const int groups = (shared_->threads + size - 1) / size;
+  for (int next = 0;;) {
+    if (next >= std::min(groups, 1 + kOtherGroups)) return false;
+    const int group = (thread_ / size + next * (1 + thread_ % size)) % groups;
     PublishedUnits* most = nullptr;
     uint64_t seen = 0;
-    for (int t = 0; t < shared_->threads; ++t) {
+    for (int t = group * size; t < std::min((group + 1) * size, shared_->threads); ++t) {
       const uint64_t word = shared_->published[t].word.load(std::memory_order_acquire);
       if (LeftOf(word) > LeftOf(seen)) {
         most = &shared_->published[t];
         seen = word;
       }
     }
-    if (most == nullptr) return false;
+    if (most == nullptr) {
+      ++next;
+      continue;
+    }
     const int payload = most->payload.load(std::memory_order_relaxed);
     const int64_t end = EndOf(seen);
     const int64_t taken = Share(LeftOf(seen), fraction, least);
@@ -110,13 +132,31 @@ bool UnitTaker::Steal(double fraction, int64_t least, Units* units) {
 }
 
 void ParallelUnits(ThreadPool& pool, int64_t tasks, FunctionRef<void(UnitTaker&)> body) {
-  UnitTaker::Shared shared;
+  if (tasks > TaskRegions::kMostTasks) {
+    UnitTaker::Shared alone;
+    alone.most = tasks;
+    UnitTaker taker(&alone, 0);
+    return body(taker);
+  }
+  thread_local std::unique_ptr<UnitTaker::Shared> kept;
+  if (kept == nullptr) kept = std::make_unique<UnitTaker::Shared>();
+  std::unique_ptr<UnitTaker::Shared> nested;
+  if (kept->in_use) nested = std::make_unique<UnitTaker::Shared>();
+  UnitTaker::Shared& shared = nested == nullptr ? *kept : *nested;
+  shared.in_use = true;
   shared.threads = std::min(pool.num_threads(), kMaxPublishers);
-  shared.tasks = TaskRegions(shared.regions, std::min<int64_t>(tasks, shared.threads), tasks);
+  if (++shared.job > TaskRegions::kLastJob) {
+    for (TaskRegion& region : shared.regions) region.left.store(0, std::memory_order_relaxed);
+    for (TaskGroup& group : shared.groups) group.busy.store(0, std::memory_order_relaxed);
+    shared.job = 1;
+  }
+  shared.tasks = TaskRegions(shared.regions, shared.groups, shared.job,
+                             std::min<int64_t>(tasks, shared.threads), tasks);
   pool.ParallelFor(std::min<int64_t>(tasks, pool.num_threads()), [&](int64_t, int thread) {
     UnitTaker taker(&shared, thread);
     body(taker);
   });
+  shared.in_use = false;
 }
 
 }  // namespace bd

@@ -3,15 +3,19 @@
 //   caller                                     worker
 //   ------                                     ------
 //   TryLock, or run everything inline
-//   body, regions
-//   remaining = n              -- publish -->  waits until remaining > 0,
+//   of each group: body, regions
+//   remaining = its threads    -- publish -->  waits until remaining > 0,
 //   sleepers > 0 ? hand out permits ------->   or sleeps for a permit
 //   RunShares                                  RunShares
+//   of each group:
 //   expected += n - own shares
 //   finished == expected       <-- report ---  finished += own shares
 //   Unlock
 //
-// Taking a share, of which a job has one a thread. `remaining` counts down.
+// Groups. Eight threads (task_regions.h) share what follows; a pool of eight is one group. So the
+// caller writes and reads a line or two a group, and no line is fought for by more threads.
+//
+// Taking a share, of which a group has one a thread. `remaining` counts down.
 // Whoever turns r > 0 into r - 1 owns a share and runs tasks until none is left;
 // whoever finds r <= 0 owns nothing and touches nothing else. So a worker that
 // arrives late, or sleeps through a whole job, is harmless: the caller waits for
@@ -25,9 +29,9 @@
 // `finished` releases the results; the caller's wait acquires them.
 //
 // Sleeping. A worker first enters `sleepers`, then looks at `remaining` once
-// more; a caller first publishes `remaining`, then looks at `sleepers`. All four
-// are sequentially consistent, so at least one of the two sees the other and no
-// wake-up is lost. Wakers move sleepers to `permits` before the system call:
+// more; a caller first publishes `remaining`, then looks at `sleepers`, which both change for it
+// (by nothing): the later of the two has all that the other did before, so no wake-up is lost.
+// Wakers move sleepers to `permits` before the system call:
 // sleepers + permits is the number of threads asleep or on their way, and nobody
 // pays for waking a thread twice. A woken worker wakes the next ones, two each,
 // so the caller's own cost does not grow with the pool.
@@ -106,7 +110,11 @@ struct ThreadPool::Impl {
   explicit Impl(int workers)
       : max_workers(workers),
         threads(new pthread_t[workers]),
-        region_list(new TaskRegion[workers + 1]) {}
+        region_list(new TaskRegion[workers + 1]),
+        neighbours(NeighboursOf(workers + 1)),
+        num_groups((workers + neighbours) / neighbours),
+        groups(new Group[num_groups]),
+        task_groups(new TaskGroup[1 + num_groups]) {}
 
   // Takes the workers for one caller; starts them if this process has none.
   bool TryLock() {
@@ -132,30 +140,55 @@ struct ThreadPool::Impl {
   // Called with the lock held.
   void Run(int64_t num_tasks, ParallelBody job) {
     const int64_t n = std::min<int64_t>(num_tasks, max_workers + 1);
-    body = job;
-    regions = TaskRegions(region_list.get(), n, num_tasks);
-    mxcsr = _mm_getcsr();
-    remaining.store(n, std::memory_order_seq_cst);
-    const int64_t asleep = sleepers.load(std::memory_order_seq_cst);
-    const int64_t awake = num_workers - asleep;
-    if (asleep > 0) WakeSleepers(n - 1 - awake);
+    if (++job_number > TaskRegions::kLastJob) {
+      for (int i = 0; i <= max_workers; ++i)
+        region_list[i].left.store(0, std::memory_order_relaxed);
+      for (int i = 0; i <= num_groups; ++i) task_groups[i].busy.store(0, std::memory_order_relaxed);
+      job_number = 1;
+    }
+    const TaskRegions regions(region_list.get(), task_groups.get(), job_number, n, num_tasks);
+    const unsigned mxcsr = _mm_getcsr();
+    const int64_t called = (n + neighbours - 1) / neighbours;
+    const auto shares_of = [&](int64_t g) { return std::min(neighbours, n - g * neighbours); };
+    for (int64_t g = 0; g < called; ++g) {
+      Group& group = groups[g];
+      group.regions = regions;
+      group.body = job;
+      group.mxcsr = mxcsr;
+      group.remaining.store(shares_of(g), std::memory_order_release);
+    }
+    for (int64_t g = 0, wakes = kWakesPerThread; g < called; ++g) {
+      const int32_t asleep = groups[g].sleepers.fetch_add(0, std::memory_order_acq_rel);
+      if (asleep == 0) continue;
+      const int64_t others = shares_of(g) - (g == 0 ? 1 : 0);
+      wakes -= groups[g].Wake(std::min(wakes, others - (groups[g].workers - asleep)));
+    }
 
-    expected += n - RunShares(0);
-    for (int pauses = 0; finished.load(std::memory_order_acquire) != expected;) {
-      if (pauses < kPausesBeforeYield) {
-        ++pauses;
-        _mm_pause();
-      } else {
-        sched_yield();
+    const int64_t own = RunShares(0);
+    int pauses = 0;
+    for (int64_t g = 0; g < called; ++g) {
+      Group& group = groups[g];
+      group.expected += shares_of(g) - (g == 0 ? own : 0);
+      if (group.finished.load(std::memory_order_acquire) == group.expected) continue;
+      if (g > 0) group.expected -= group.TakeShares();
+      while (group.finished.load(std::memory_order_acquire) != group.expected) {
+        if (pauses < kPausesBeforeYield) {
+          ++pauses;
+          _mm_pause();
+        } else {
+          sched_yield();
+        }
       }
     }
   }
 
   // Called with the lock held, or by the last user of the pool.
   void JoinWorkers() {
-    stop.store(true, std::memory_order_seq_cst);
-    permits.fetch_add(num_workers, std::memory_order_seq_cst);
-    FutexWake(&permits, INT_MAX);
+    for (int64_t g = 0; g < num_groups; ++g) {
+      groups[g].stop.store(true, std::memory_order_seq_cst);
+      groups[g].permits.fetch_add(static_cast<uint32_t>(neighbours), std::memory_order_seq_cst);
+      FutexWake(&groups[g].permits, INT_MAX);
+    }
     for (int i = 0; i < num_workers; ++i) pthread_join(threads[i], nullptr);
     num_workers = 0;
   }
@@ -166,6 +199,70 @@ struct ThreadPool::Impl {
   static const struct JoinAtExit { ~JoinAtExit(); } join_at_exit;
 
  private:
+  // What neighbours share. The job: one line tells a spinning worker everything, and has what
+  // falling asleep and waking up take, too.
+  struct alignas(kNoFalseSharing) Group {
+    std::atomic<int64_t> remaining{0};
+    TaskRegions regions;
+    ParallelBody body = kNoBody;
+    unsigned mxcsr = 0;
+    std::atomic<bool> stop{false};
+    std::atomic<int32_t> sleepers{0};
+    std::atomic<uint32_t> permits{0};
+
+    // Shares that workers took and have finished since they were started; `expected` is the
+    // caller's.
+    alignas(kNoFalseSharing) std::atomic<int64_t> finished{0};
+    alignas(kNoFalseSharing) int64_t expected = 0;
+    int workers = 0;
+
+    bool HasTasksOrStops(std::memory_order order) const {
+      return remaining.load(order) > 0 || stop.load(order);
+    }
+
+    // Shares of threads that have not come; returns how many.
+    int64_t TakeShares() {
+      int64_t taken = 0;
+      while (remaining.load(std::memory_order_relaxed) > 0 &&
+             remaining.fetch_sub(1, std::memory_order_relaxed) > 0) {
+        ++taken;
+      }
+      return taken;
+    }
+
+    void Sleep() {
+      sleepers.fetch_add(1, std::memory_order_seq_cst);
+      if (HasTasksOrStops(std::memory_order_seq_cst)) {
+        // Step back, unless a waker has already turned the place into a permit.
+        int32_t seen = sleepers.load(std::memory_order_relaxed);
+        while (seen > 0) {
+          if (sleepers.compare_exchange_weak(seen, seen - 1, std::memory_order_relaxed)) return;
+        }
+      }
+      for (;;) {
+        uint32_t seen = permits.load(std::memory_order_relaxed);
+        while (seen > 0) {
+          if (permits.compare_exchange_weak(seen, seen - 1, std::memory_order_acquire)) return;
+        }
+        FutexWait(&permits, 0);
+      }
+    }
+
+    // Wakes so many, if as many sleep; returns how many.
+    int64_t Wake(int64_t wanted) {
+      int32_t seen = sleepers.load(std::memory_order_relaxed);
+      for (;;) {
+        const int32_t wakes = static_cast<int32_t>(std::min<int64_t>(seen, wanted));
+        if (wakes <= 0) return 0;
+        if (sleepers.compare_exchange_weak(seen, seen - wakes, std::memory_order_relaxed)) {
+          permits.fetch_add(static_cast<uint32_t>(wakes), std::memory_order_release);
+          FutexWake(&permits, wakes);
+          return wakes;
+        }
+      }
+    }
+  };
+
   struct WorkerStart {
     Impl* pool;
     int thread;
@@ -173,10 +270,13 @@ struct ThreadPool::Impl {
 
   // A thread that cannot be created is one worker fewer, not an error.
   void StartWorkers() {
-    remaining.store(0, std::memory_order_relaxed);
-    finished.store(expected = 0, std::memory_order_relaxed);
-    sleepers.store(0, std::memory_order_relaxed);
-    permits.store(0, std::memory_order_relaxed);
+    for (int64_t g = 0; g < num_groups; ++g) {
+      groups[g].remaining.store(0, std::memory_order_relaxed);
+      groups[g].finished.store(groups[g].expected = 0, std::memory_order_relaxed);
+      groups[g].sleepers.store(0, std::memory_order_relaxed);
+      groups[g].permits.store(0, std::memory_order_relaxed);
+      groups[g].workers = 0;
+    }
     // Spinning takes the core from whoever has the work when threads share it.
     awake_nanoseconds = max_workers < AvailableCpus() ? kYieldNanoseconds : 0;
 
@@ -191,6 +291,7 @@ struct ThreadPool::Impl {
       auto start = std::make_unique<WorkerStart>(WorkerStart{this, num_workers + 1});
       if (pthread_create(&threads[num_workers], nullptr, WorkerMain, start.get()) != 0) break;
       start.release();
+      ++GroupOf(num_workers + 1).workers;
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
@@ -202,101 +303,63 @@ struct ThreadPool::Impl {
     return nullptr;
   }
 
+  Group& GroupOf(int thread) const { return groups[thread / neighbours]; }
+
   void Work(int thread) {
+    Group& group = GroupOf(thread);
     for (;;) {
-      const bool woken = !AwaitTasks();
-      if (woken) Sleep();
-      if (stop.load(std::memory_order_relaxed)) return;
-      if (woken) WakeSleepers(remaining.load(std::memory_order_relaxed) - 1);
+      const bool woken = !AwaitTasks(group);
+      if (woken) group.Sleep();
+      if (group.stop.load(std::memory_order_relaxed)) return;
+      if (woken) WakeMore(thread / neighbours);
       const int64_t own = RunShares(thread);
-      if (own > 0) finished.fetch_add(own, std::memory_order_release);
+      if (own > 0) group.finished.fetch_add(own, std::memory_order_release);
     }
   }
 
   // Runs tasks until none is left; returns how many shares that were.
   int64_t RunShares(int thread) {
-    if (remaining.fetch_sub(1, std::memory_order_acquire) <= 0) return 0;
-    AdoptFloatControl(mxcsr);
-    for (int64_t task; regions.Take(thread, &task);) body(task, thread);
-    int64_t own = 1;
-    // Those of threads that have not come.
-    while (remaining.load(std::memory_order_relaxed) > 0 &&
-           remaining.fetch_sub(1, std::memory_order_relaxed) > 0) {
-      ++own;
-    }
-    return own;
+    Group& group = GroupOf(thread);
+    if (group.remaining.fetch_sub(1, std::memory_order_acquire) <= 0) return 0;
+    AdoptFloatControl(group.mxcsr);
+    for (int64_t task; group.regions.Take(thread, &task);) group.body(task, thread);
+    return 1 + group.TakeShares();
   }
 
-  bool HasTasksOrStops(std::memory_order order) const {
-    return remaining.load(order) > 0 || stop.load(order);
+  // Of a woken thread: at most kWakesPerThread others, who wake the rest, for shares of its own
+  // group but one, and then of the next ones.
+  void WakeMore(int64_t own) {
+    for (int64_t i = 0, wakes = kWakesPerThread; i < num_groups && wakes > 0; ++i) {
+      Group& group = groups[(own + i) % num_groups];
+      const int64_t shares = group.remaining.load(std::memory_order_relaxed) - (i == 0 ? 1 : 0);
+      wakes -= group.Wake(std::min(wakes, shares));
+    }
   }
 
   // Waits awake; false if nothing came.
-  bool AwaitTasks() const {
+  bool AwaitTasks(const Group& group) const {
     const int64_t start = NowNanoseconds();
     for (int64_t waited = 0; waited <= awake_nanoseconds; waited = NowNanoseconds() - start) {
       if (waited > kSpinNanoseconds) sched_yield();
       for (int i = 0; i < kPausesPerClockRead; ++i) {
-        if (HasTasksOrStops(std::memory_order_relaxed)) return true;
+        if (group.HasTasksOrStops(std::memory_order_relaxed)) return true;
         _mm_pause();
       }
     }
     return false;
   }
 
-  void Sleep() {
-    sleepers.fetch_add(1, std::memory_order_seq_cst);
-    if (HasTasksOrStops(std::memory_order_seq_cst)) {
-      // Step back, unless a waker has already turned the place into a permit.
-      int64_t seen = sleepers.load(std::memory_order_relaxed);
-      while (seen > 0) {
-        if (sleepers.compare_exchange_weak(seen, seen - 1, std::memory_order_relaxed)) return;
-      }
-    }
-    for (;;) {
-      uint32_t seen = permits.load(std::memory_order_relaxed);
-      while (seen > 0) {
-        if (permits.compare_exchange_weak(seen, seen - 1, std::memory_order_acquire)) return;
-      }
-      FutexWait(&permits, 0);
-    }
-  }
-
-  // Wakes `wanted` sleepers, but at most kWakesPerThread: they wake the rest.
-  void WakeSleepers(int64_t wanted) {
-    int64_t seen = sleepers.load(std::memory_order_relaxed);
-    for (;;) {
-      const int64_t wakes = std::min({seen, wanted, kWakesPerThread});
-      if (wakes <= 0) return;
-      if (sleepers.compare_exchange_weak(seen, seen - wakes, std::memory_order_relaxed)) {
-        permits.fetch_add(static_cast<uint32_t>(wakes), std::memory_order_release);
-        FutexWake(&permits, static_cast<int>(wakes));
-        return;
-      }
-    }
-  }
-
-  // The job: one line tells a spinning worker everything.
-  alignas(kNoFalseSharing) std::atomic<int64_t> remaining{0};
-  TaskRegions regions;
-  ParallelBody body = kNoBody;
-  unsigned mxcsr = 0;
-  std::atomic<bool> stop{false};
-
-  // Tasks run by workers since they were started; `expected` is the caller's.
-  alignas(kNoFalseSharing) std::atomic<int64_t> finished{0};
-
-  alignas(kNoFalseSharing) std::atomic<int64_t> sleepers{0};
-  std::atomic<uint32_t> permits{0};
-
   alignas(kNoFalseSharing) std::atomic<uint64_t> lock{0};
-  int64_t expected = 0;
+  uint32_t job_number = 0;
 
   alignas(kNoFalseSharing) const int max_workers;
   int num_workers = 0;
   int64_t awake_nanoseconds = 0;
   const std::unique_ptr<pthread_t[]> threads;
   const std::unique_ptr<TaskRegion[]> region_list;
+  const int64_t neighbours, num_groups;
+  const std::unique_ptr<Group[]> groups;
+  const std::unique_ptr<TaskGroup[]> task_groups;
 };
 
 ThreadPool::ThreadPool(int num_threads)
