@@ -144,7 +144,7 @@ def test_a_softmax_that_is_written_out(rewrite_beside, image):
 @pytest.mark.parametrize(
     "options",
     [{"axis": 1}, {"make": tf.abs}, {"make": tf.identity}, {"keeps": False}, {"most": tf.negative}],
-    ids=str,
+    ids=["other axis", "no exponential", "no function", "dropped axis", "no maximum"],
 )
 def test_what_is_no_softmax(rewrite_beside, image, options):
     result = rewrite_beside(lambda x: _softmax(x, **options), [3, 3, 3])
