@@ -63,14 +63,16 @@ TEST_P(GemmWidenTest, Chains) {
   for (GemmDesc desc : kWidening) {
     desc.k = k;
     desc.n = n;
+    const bool int4 = desc.b == DataType::u8;
+    const int64_t num_scales = int4 ? 2 * CeilDiv(k, desc.group) * n : n;
     for (int64_t m : {1, 2, 3, 6, 7, 19, 20, 21}) {
-      std::vector<float> a(m * k), channel(n), tensor(m * n), scales(n), dst(m * n);
+      std::vector<float> a(m * k), channel(n), tensor(m * n), scales(num_scales), dst(m * n);
       std::vector<uint16_t> b(k * n);
       Fill(DataType::f32, m * k, -3, 3, a.data());
-      Fill(desc.b, k * n, -7, 7, b.data());
+      Fill(desc.b, k * n, int4 ? 0 : -7, int4 ? 255 : 7, b.data());
       Fill(DataType::f32, n, -3, 3, channel.data());
       Fill(DataType::f32, m * n, -30, 30, tensor.data());
-      for (int64_t j = 0; j < n; ++j) scales[j] = j % 2 == 0 ? 0.125f : 0.5f;
+      for (int64_t j = 0; j < num_scales; ++j) scales[j] = j % 2 == 0 ? 0.125f : 0.5f;
       const float* operands[] = {channel.data(), tensor.data()};
       const BoundPostOps bound(chain, GetParam(), n, operands, nullptr);
       GemmPlan plan;
@@ -81,7 +83,7 @@ TEST_P(GemmWidenTest, Chains) {
       args.a = a.data();
       args.a_row_stride = k;
       args.packed = packed.As<float>();
-      args.b_scales = desc.b == DataType::s8 ? scales.data() : nullptr;
+      args.b_scales = desc.b == DataType::bf16 ? nullptr : scales.data();
       args.c = dst.data();
       args.c_row_stride = n;
       args.program = bound.program();
