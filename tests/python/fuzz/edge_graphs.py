@@ -439,8 +439,12 @@ def check(name, seed, index):
     """(whether it was converted; None: it is no case; what is wrong or None)."""
     case = Case(name, seed, index)
     x = tf.constant(case.x)
+    spec = tf.TensorSpec([None if n else s for n, s in zip(case.open, case.size, strict=True)])
     try:
         wanted = case.build(tf.float32, x).numpy()
+        build = functools.partial(case.nested, shape=wanted.shape, depth=case.depth)
+        # Eagerly TensorFlow sometimes takes groups of a convolution that graphs cannot have.
+        original = tf.function(build, autograph=False).get_concrete_function(spec)
     except (ValueError, TypeError, tf.errors.OpError):
         if case.plain:
             raise
@@ -449,9 +453,6 @@ def check(name, seed, index):
         exact = case.build(tf.float64, tf.cast(x, tf.float64)).numpy()
     except (ValueError, TypeError, tf.errors.OpError):  # of an op that float64 does not have
         exact = wanted
-    spec = tf.TensorSpec([None if n else s for n, s in zip(case.open, case.size, strict=True)])
-    build = functools.partial(case.nested, shape=wanted.shape, depth=case.depth)
-    original = tf.function(build, autograph=False).get_concrete_function(spec)
     options = Options(algorithm="direct", strict=True)
     rewritten = optimize_concrete(original, options=options)
     report = rewritten.report
