@@ -200,3 +200,28 @@ def test_what_keras_made_4_bits_stays_so(form, tokens, tmp_path):
     assert off(wanted, fast(x)) < 5e-5
     fast.save(tmp_path / "model")
     assert off(wanted, bd.load(tmp_path / "model")(x)["output_0"]) < 5e-5
+
+
+def test_what_gptq_made_4_bits_stays_so():
+    """GPTQ rounds columns one after the other; what it leaves are numbers of 4 bits in groups."""
+    configs = pytest.importorskip("keras.src.quantizers.gptq_config")
+    layers = keras.layers
+    embedding, block = layers.Embedding(50, 256), keras.Sequential([layers.Dense(256)])
+    tokens = keras.Input((8,), dtype="int32")
+    model = keras.Model(tokens, block(embedding(tokens)))
+    config = configs.GPTQConfig(
+        dataset=np.arange(4 * 8).reshape(4, 8),
+        tokenizer=np.asarray,
+        num_samples=4,
+        sequence_length=8,
+        quantization_layer_structure={
+            "pre_block_layers": [embedding],
+            "sequential_blocks": [block],
+        },
+    )
+    model.quantize("gptq", config=config)
+    fast = bd.optimize(model, options=bd.Options(strict=True))
+    assert layer_types(fast.report) == ["int4"]
+    assert "in groups of 128" in fast.report.converted[-1].details
+    x = np.arange(8, dtype=np.int32)[None]
+    assert off(np.asarray(model(x)), fast(x)) < 5e-5
