@@ -90,9 +90,10 @@ _check(
 
 
 def call_flat(function, inputs) -> object:
-    """What a ConcreteFunction makes of one tensor for each of its flat arguments."""
+    """What a ConcreteFunction makes of a tensor or a variable for each of its flat arguments."""
+    flat = [x.handle if isinstance(x, tf.Variable) else x for x in inputs]
     with as_they_are():
-        return function._call_flat(list(inputs), function.captured_inputs)
+        return function._call_flat(flat, function.captured_inputs)
 
 
 _CALL_FLAT = concrete_function.ConcreteFunction._call_flat
@@ -164,6 +165,8 @@ def operation_of(graph, name: str):
 def variable_behind(handle) -> tuple | None:
     """(data type, shape) of the variable whose handle a tensor is; None where it is none."""
     data = getattr(handle, "_handle_data", None) if handle.dtype == dtypes.resource else None
+    if data is None and handle.dtype == dtypes.resource and hasattr(handle, "op"):
+        data = handle_data_util.get_resource_handle_data(handle)  # of an argument of a function
     if data is None or not data.is_set or len(data.shape_and_type) != 1:
         return None
     (held,) = data.shape_and_type

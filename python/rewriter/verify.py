@@ -10,7 +10,13 @@ import tensorflow as tf
 from ..errors import UserError, VerificationError
 from ..graph import GraphView, Module, Ref, called_functions
 from ..measuring.difference import apart, largest_difference
-from ..tensorflow_private import call_flat, gen_resource_variable_ops, nest, results_of
+from ..tensorflow_private import (
+    call_flat,
+    gen_resource_variable_ops,
+    nest,
+    results_of,
+    variable_behind,
+)
 from . import ordering
 from .capture import variables_of
 from .regions import ops_of_ours
@@ -166,11 +172,19 @@ def _where(wanted: np.ndarray, got: np.ndarray) -> str:
     return f"{place}it was {wanted[index]}, became {got[index]}"
 
 
-def random_inputs(concrete, *, batch: int = 2, seed: int = 0) -> list[tf.Tensor]:
-    """A random tensor for each argument; an unknown first size is `batch`, others are 64."""
+def random_inputs(concrete, *, batch: int = 2, seed: int = 0) -> list:
+    """A random tensor for each argument, or a variable that holds one.
+
+    An unknown first size is `batch`, others are 64.
+    """
     count = len(concrete.inputs) - len(concrete.captured_inputs)
     rng = np.random.default_rng(seed)
-    return [_random(tensor, rng, batch) for tensor in concrete.inputs[:count]]
+    inputs = []
+    for tensor in concrete.inputs[:count]:
+        variable = variable_behind(tensor)
+        value = _random(*(variable or (tensor.dtype, tensor.shape)), rng, batch)
+        inputs.append(tf.Variable(value) if variable else value)
+    return inputs
 
 
 def given_inputs(concrete, example) -> list[tf.Tensor]:
@@ -205,15 +219,14 @@ def difference(wanted: np.ndarray, got: np.ndarray) -> float:
     return largest_difference([wanted], [got]).relative
 
 
-def _random(tensor, rng, batch: int) -> tf.Tensor:
-    shape = [
-        (_SIDE if axis else batch) if size is None else size
-        for axis, size in enumerate(tensor.shape)
+def _random(dtype, shape, rng, batch: int) -> tf.Tensor:
+    sizes = [
+        (_SIDE if axis else batch) if size is None else size for axis, size in enumerate(shape)
     ]
-    if tensor.dtype.is_floating:
-        return tf.constant(rng.standard_normal(shape), tensor.dtype)
-    if tensor.dtype == tf.bool:
-        return tf.constant(rng.integers(0, 2, shape), tf.bool)
-    if tensor.dtype == tf.string:
-        return tf.fill(shape, "")
-    return tf.constant(rng.integers(0, 2, shape), tensor.dtype)
+    if dtype.is_floating:
+        return tf.constant(rng.standard_normal(sizes), dtype)
+    if dtype == tf.bool:
+        return tf.constant(rng.integers(0, 2, sizes), tf.bool)
+    if dtype == tf.string:
+        return tf.fill(sizes, "")
+    return tf.constant(rng.integers(0, 2, sizes), dtype)

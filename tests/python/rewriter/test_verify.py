@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tf_blockdnn as bd
 from tf_blockdnn.python.rewriter import Options, VerificationError, optimize_concrete, verify
 
 INF, NAN = float("inf"), float("nan")
@@ -118,6 +119,16 @@ def test_variables_are_assigned_by_calls_alone(body, name, weights, image):
     assert rewritten.report.count("BlockdnnConv") == 1 or name == "autotune"
     tolerance = 0.05 if "bf16" in name or "loss" in name else 1e-4
     assert verify.difference(*results) < tolerance
+
+
+def test_a_variable_is_an_argument(weights, image):
+    """It is drawn as what it holds."""
+    matrix = weights(3, 3, 16, 16)
+    function = tf.function(lambda x: tf.nn.relu(tf.nn.conv2d(x, matrix, 1, "SAME")))
+    x = tf.Variable(image(1, 6, 6, 16))
+    fast = bd.optimize(function, verify=True)
+    np.testing.assert_allclose(fast(x), function(x), atol=1e-4)
+    assert fast.report.count("BlockdnnConv") == 1
 
 
 _OUTSIDE = {
