@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-# Its child says what became of its own function; hidden is a sitecustomize of the user's.
+# It and its child call a function until it was timed against its optimised form. Which of them is
+# faster depends on what else the machine does, so the test asks only that both were timed. `hidden`
+# is a sitecustomize of the user's.
 PROGRAM = """
 import subprocess, sys
 import hidden
@@ -22,10 +24,11 @@ network = tf.function(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME"))
 x = tf.ones((1, 112, 112, 16))
 for _ in range(1000):
     y = network(x)
-    states = {one.state for one in sys.modules["tf_blockdnn"].report().functions}
-    if states & {"optimized", "left"}:
+    (function,) = sys.modules["tf_blockdnn"].report().functions
+    if function.state in ("optimized", "left"):
         break
-print("y", float(tf.reduce_max(y)), *states, flush=True)
+timed = function.original_ms > 0 and function.optimized_ms > 0
+print("y", float(tf.reduce_max(y)), "timed" if timed else function, flush=True)
 sys.exit(3)
 """
 
@@ -56,9 +59,9 @@ def test_a_script_and_its_children(run, tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0] == f"__main__ {tmp_path / 'program.py'} ['--report', '-m', 'x']"
     assert lines[1] == f"__main__ {tmp_path / 'program.py'} ['--child']"
-    assert lines[2:] == ["y 144.0 optimized"] * 2, done.stderr
+    assert lines[2:] == ["y 144.0 timed"] * 2, done.stderr
     (function,) = json.loads((tmp_path / "report.json").read_text())["functions"]
-    assert function["state"] == "optimized" and function["report"]["regions"] == 1
+    assert function["reason"] in ("", "not faster") and function["report"]["regions"] == 1
 
 
 def test_a_module_without_tensorflow(run, tmp_path):
