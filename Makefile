@@ -6,6 +6,8 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 BUILDIFIER_VERSION := 8.2.1
+# Of `make measure`: any value measures what the README shows alone.
+README ?=
 # Of `make test-tensorflow`.
 VERSION ?= 2.20
 # Of `make fuzz`.
@@ -80,10 +82,8 @@ wheel: $(wheel) ## makes a wheel in dist/ that installs without a compiler
 bench: $(installed) ## measures whole networks against their peers
 	@$(python) benchmarks/run_models.py
 
-measure: $(installed) ## measures what docs/measurements.md and the README show, and writes them
-	@$(python) benchmarks/run_models.py --output docs/measurements/networks.json
-	@$(python) benchmarks/load_times.py --output docs/measurements/load-times.json
-	@$(python) benchmarks/measurements.py
+measure: $(installed) ## measures what the pages show (README=1: what the README shows, 15 minutes) and writes them
+	@cd benchmarks && ../$(python) -m measurements $(if $(README),--readme --minutes 15)
 
 zoo: $(installed) $(hub_required) $(face_required) ## checks and measures networks of all kinds against TensorFlow
 	@$(python) benchmarks/zoo.py && $(python) benchmarks/backbones.py && \
@@ -93,7 +93,7 @@ bench-layers: $(installed) ## measures each convolution against oneDNN's
 	@$(python) benchmarks/run_layers.py
 
 docs: $(installed) ## writes the pages and pictures that are made from code and measurements
-	@$(python) benchmarks/measurements.py
+	@cd benchmarks && ../$(python) -m measurements --pages
 	@$(python) docs/make_api.py
 	@$(python) docs/make_support.py
 	@$(python) docs/draw_overview.py

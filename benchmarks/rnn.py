@@ -16,7 +16,9 @@ import argparse
 import sys
 
 from measuring import machine, turns
+from measuring.prepare import HERE, Workshop
 from measuring.turns import OURS, TURN_MS, Say
+from measuring.workers import Workers
 from peers.rnn import GATES, PEERS
 from rich.table import Table
 
@@ -49,21 +51,36 @@ def _measure(options, say: Say) -> tuple[list[Table], dict]:
     cases = [f"{cell}/{shape}" for shape in options.shapes for cell in options.cells]
     if options.shapes == SHAPES and "vanilla" in options.cells:
         cases.append(DEEP_SPEECH)
-    workshop = turns.workshop(say)
-    pythons = {peer: workshop.interpreter(PEERS[peer].venv) for peer in [OURS, *options.peers]}
-    busy, rows, versions = machine.BusyElsewhere(), [], {}
+    workshop, busy = turns.workshop(say), machine.BusyElsewhere()
+    rows, versions = [], {}
     for case in cases:
-        models = {peer: (case, python) for peer, python in pythons.items()}
-        with turns.start("peers.rnn", PEERS, {}, options, models) as workers:
-            versions |= {peer: w.about["versions"] for peer, w in workers.running.items()}
-            workers.check(OURS, lambda peer: TOLERANCE)
-            turns.require(workers)
-            timings = workers.take_turns(options.rounds, case, turn_ms=TURN_MS)
-        rows.append({"layer": case} | {p: t.to_json() for p, t in timings.items()})
-        say(f"{case}: {timings[OURS].minimum:.3f} ms")
+        row = measure(case, [OURS, *options.peers], options.threads, options.rounds, workshop)
+        peers = row.pop("peers")
+        versions |= {peer: numbers.pop("versions") for peer, numbers in peers.items()}
+        rows.append({"layer": case} | peers)
+        say(f"{case}: {peers[OURS]['min_ms']:.3f} ms")
     cores = busy.cores()
     document = {"versions": versions, "cores_busy_elsewhere": cores, "layers": rows}
     return [table(rows, options.peers, cores)], document
+
+
+def measure(case: str, peers, threads: int, rounds: int, workshop: Workshop) -> dict:
+    """{"cores_busy_elsewhere", "peers": {peer: times and versions}} of one layer.
+
+    Raises:
+      WorkerError: a peer does not run, or computes something else.
+    """
+    busy = machine.BusyElsewhere()
+    with Workers(HERE, "peers.rnn", {}, threads=threads) as workers:
+        for peer in peers:
+            workers.start(peer, PEERS[peer], case, workshop.interpreter(PEERS[peer].venv))
+        turns.require(workers)
+        workers.check(OURS, lambda peer: TOLERANCE)
+        turns.require(workers)
+        timings = workers.take_turns(rounds, case, turn_ms=TURN_MS)
+        about = {peer: worker.about["versions"] for peer, worker in workers.running.items()}
+    numbers = {peer: t.to_json() | {"versions": about[peer]} for peer, t in timings.items()}
+    return {"cores_busy_elsewhere": busy.cores(), "peers": numbers}
 
 
 def table(rows: list[dict], peers: list[str], busy: float) -> Table:

@@ -5,14 +5,13 @@
 Sets up the peers first (environments and files under build/benchmarks; once). Each has a process of
 its own; they take turns in short bursts, so drift and disturbance hit all alike, and stand still
 between them. Only a peer whose outputs agree with TensorFlow's is timed. Prints tables and writes a
-JSON file; `make measure` writes docs/measurements/networks.json with it. Workers inherit the
-environment: TF_BLOCKDNN_MAX_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2 caps those who know these variables.
+JSON file; what the pages show is measured by `measurements`. Workers inherit the environment:
+TF_BLOCKDNN_MAX_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2 caps those who know these variables.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import pathlib
 import sys
@@ -22,7 +21,7 @@ from measuring.prepare import BUILD, HERE, SetUpError, Workshop
 from measuring.timing import Timing
 from measuring.turns import among, write
 from measuring.workers import Workers
-from models import TRANSFORMERS, ZOO
+from models import ZOO
 from peers.networks import PEERS
 from rich.console import Console
 from rich.progress import Progress
@@ -66,7 +65,8 @@ def main() -> None:
             console.print(results.table(result))
             progress.advance(task)
             write(options.output, about | {"results": measured})
-    console.print(results.summary(measured))
+    for precision in dict.fromkeys(PEERS[peer].precision for peer in options.peers):
+        console.print(results.summary(measured, precision))
     for line in results.failures(measured):
         console.print(line, highlight=False)
     console.print(f"written: {options.output}")
@@ -102,12 +102,7 @@ def _parse() -> argparse.Namespace:
         help="measures again while another process holds one core",
     )
     parser.add_argument("--output", type=pathlib.Path, default=BUILD / "models.json")
-    options = parser.parse_args()
-    hub = [name for name in options.models if ZOO[name].builder == TRANSFORMERS]
-    if hub and importlib.util.find_spec("keras_hub") is None:
-        needed = "pip install -r benchmarks/requirements-kerashub.txt"
-        parser.error(f"{', '.join(hub)} are KerasHub's, which is not installed: {needed}")
-    return options
+    return parser.parse_args()
 
 
 def measure(name: str, batch: int, threads: int, options, workshop: Workshop, hint) -> dict:

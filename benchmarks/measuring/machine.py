@@ -20,9 +20,8 @@ def describe() -> dict:
     """{"cpu", "isa", "cores", "system"}; the cores are those that this process may use."""
     facts = _cpu()
     flags = facts.get("flags", "").split()
-    family = f" (family {facts.get('cpu family')}, model {facts.get('model')})"
     return {
-        "cpu": facts.get("model name", platform.processor()) + (family if flags else ""),
+        "cpu": ", ".join([facts.get("model name", platform.processor()), *_generation(facts)]),
         "isa": "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "x86-64",
         "cores": len(os.sched_getaffinity(0)),
         "system": platform.platform(),
@@ -65,6 +64,16 @@ def _cpu() -> dict[str, str]:
     first = pathlib.Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
     pairs = (line.partition(":") for line in first.splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _generation(facts: dict[str, str]) -> list[str]:
+    """AMD's, since a virtual machine may name its CPU no more than "AMD EPYC"; else nothing."""
+    if facts.get("vendor_id") != "AuthenticAMD":
+        return []
+    family, model = int(facts["cpu family"]), int(facts["model"])
+    zen4 = model >> 4 in (1, 6, 7, 10)
+    names = {25: "Zen 4" if zen4 else "Zen 3", 26: "Zen 5"}
+    return [names.get(family, f"family {family}, model {model}")]
 
 
 class BusyElsewhere:

@@ -6,6 +6,7 @@ formats/. A step that failed is not tried again in the same run.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ import venv
 from collections.abc import Callable
 
 from formats import FORMATS, SAVED_MODEL
-from models import ZOO
+from models import TRANSFORMERS, ZOO
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
 BUILD = HERE.parent / "build" / "benchmarks"
@@ -69,6 +70,11 @@ class Workshop:
         folder = BUILD / "models" / network
 
         def write(target: pathlib.Path) -> None:
+            if ZOO[network].builder == TRANSFORMERS and not importlib.util.find_spec("keras_hub"):
+                raise SetUpError(
+                    f"{ZOO[network].title} is KerasHub's, which is not installed: "
+                    "pip install -r benchmarks/requirements-kerashub.txt"
+                )
             self._say(f"{ZOO[network].title}: SavedModel")
             self.run([sys.executable, "-m", "models", network, target], folder)
 

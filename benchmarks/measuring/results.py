@@ -36,18 +36,24 @@ def best_tensorflow(result: dict, number: str = "min_ms") -> str | None:
     return fastest(result, ("tensorflow", "tensorflow-plain").__contains__, number)
 
 
-def best_peer(result: dict, number: str = "min_ms") -> str | None:
-    """The name of the fastest of the others that compute in float32, as ours does; None if none."""
+def best_peer(result: dict, number: str = "min_ms", precision: str = "float32") -> str | None:
+    """The name of the fastest of the others that compute in that type; None if there is none."""
 
     def competes(peer: str) -> bool:
-        return not is_ours(peer) and (peer not in PEERS or PEERS[peer].precision == "float32")
+        return not is_ours(peer) and PEERS[peer].precision == precision
 
     return fastest(result, competes, number)
 
 
-def ratio(result: dict, number: str = "min_ms") -> float | None:
+def ours_in(precision: str) -> str:
+    """The name of ours in that type."""
+    return OURS if precision == "float32" else f"{OURS}-{precision}"
+
+
+def ratio(result: dict, number: str = "min_ms", precision: str = "float32") -> float | None:
     """The best peer's time over ours: 1.25 means that we are 1.25 times faster."""
-    best, ours = best_peer(result, number), result["peers"].get(OURS, {})
+    best = best_peer(result, number, precision)
+    ours = result["peers"].get(ours_in(precision), {})
     if best is None or number not in ours:
         return None
     return result["peers"][best][number] / ours[number]
@@ -79,31 +85,24 @@ def table(result: dict) -> Table:
     return shown
 
 
-def summary(results: list[dict]) -> Table:
-    """Ours against the best peer, a row for each network and batch."""
-    columns = (
-        "network",
-        "batch",
-        "threads",
-        PEERS[OURS].title,
-        "TensorFlow",
-        "oneDNN",
-        "best peer",
-    )
-    title = f"{PEERS[OURS].title} against the best peer, float32: milliseconds, min (median)"
+def summary(results: list[dict], precision: str = "float32") -> Table:
+    """Ours against the best peer of the same type, a row for each network and batch."""
+    name = ours_in(precision)
+    columns = ("network", "batch", "threads", name, "TensorFlow", "oneDNN", "best peer")
+    title = f"{name} against the best peer, {precision}: milliseconds, min (median)"
     shown = turns.table(title, 0, (*columns, "", "ours is faster"))
     for result in results:
-        best, stock = best_peer(result), best_tensorflow(result)
+        best, stock = best_peer(result, precision=precision), best_tensorflow(result)
         shown.add_row(
             ZOO[result["model"]].title,
             str(result["batch"]),
             str(result["threads"]),
-            _times(result["peers"].get(OURS)),
+            _times(result["peers"].get(name)),
             _times(result["peers"].get(stock)),
             {"tensorflow": "on", "tensorflow-plain": "off"}.get(stock, ""),
             _times(result["peers"].get(best)),
             PEERS[best].title if best else "",
-            _ratios(result),
+            _ratios(result, precision),
         )
     return shown
 
@@ -124,6 +123,6 @@ def _times(row: dict | None) -> str:
     return f"{row['min_ms']:.2f} ({row['median_ms']:.2f})" if row and "min_ms" in row else "–"
 
 
-def _ratios(result: dict) -> str:
-    fastest, typical = ratio(result), ratio(result, "median_ms")
+def _ratios(result: dict, precision: str) -> str:
+    fastest, typical = (ratio(result, number, precision) for number in ("min_ms", "median_ms"))
     return "–" if fastest is None else f"{fastest:.2f}x ({typical:.2f}x)"

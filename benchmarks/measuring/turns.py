@@ -118,6 +118,7 @@ def kept(path: pathlib.Path, rows: str) -> dict:
 
 
 def keep(path: pathlib.Path, document: dict) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -94,8 +94,9 @@ def _transformer(title: str, name: str, *shape: int, words: int = 0) -> Network:
 
 
 TRANSFORMERS = "transformers"
-CLASSES = ("CNNs", "Mobile CNNs", "Recurrent networks", "Transformers")
-_CLASS_OF = {"CRNN": "Recurrent networks"} | dict.fromkeys(
+RECURRENT = "Recurrent layers"
+CLASSES = ("CNNs", "Mobile CNNs", RECURRENT, "Transformers")
+_CLASS_OF = {"CRNN": RECURRENT} | dict.fromkeys(
     "MobileNet MobileNetV2 MobileNetV3Large EfficientNetB0 EfficientNetV2B0 NASNetMobile "
     "ShuffleNetV1 ShuffleNetV2 EdgeNeXt-S MobileViT-S".split(),
     "Mobile CNNs",

@@ -224,8 +224,8 @@ PEERS = {
     "onnxruntime": Peer("ONNX Runtime", onnxruntime, ("onnxruntime",), venv="peers"),
     "openvino": Peer("OpenVINO", openvino, ("openvino",), venv="peers"),
     "torch": Peer("torch", torch, ("torch",), venv="peers"),
-    "keras": Peer("Keras", keras, ("keras", "tensorflow"), {_ONEDNN: "0"}),
-    "keras_onednn": Peer("Keras, oneDNN", keras, ("keras", "tensorflow"), {_ONEDNN: "1"}),
-    "keras_xla": Peer("Keras, XLA", keras_xla, ("keras", "tensorflow"), {_ONEDNN: "0"}),
+    "tensorflow-plain": Peer("Keras, oneDNN off", keras, ("keras", "tensorflow"), {_ONEDNN: "0"}),
+    "tensorflow": Peer("Keras, oneDNN on", keras, ("keras", "tensorflow"), {_ONEDNN: "1"}),
+    "tensorflow-xla": Peer("Keras, XLA", keras_xla, ("keras", "tensorflow"), {_ONEDNN: "0"}),
     "zentf": Peer("Keras, zentf", keras, ("zentf", "tensorflow"), venv="zentf"),
 }

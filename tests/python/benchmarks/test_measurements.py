@@ -1,111 +1,118 @@
-"""The page of measurements, its picture and the README say what docs/measurements/*.json say."""
+"""The page of measurements, its chart and the README say what docs/measurements/*.json say."""
 
+import importlib
 import json
+import types
 
 import pytest
 
 
 @pytest.fixture
 def measurements():
-    import measurements
-
-    return measurements
+    names = ("chart", "document", "page", "plan", "readme")
+    return types.SimpleNamespace(**{n: importlib.import_module(f"measurements.{n}") for n in names})
 
 
 @pytest.fixture
 def copies(measurements, monkeypatch, tmp_path):
-    """The module on copies of its files, to change."""
-    (tmp_path / "measurements").mkdir()
-    for path in measurements.FOLDER.glob("*.json"):
-        (tmp_path / "measurements" / path.name).write_text(path.read_text())
-    monkeypatch.setattr(measurements, "FOLDER", tmp_path / "measurements")
+    """The modules on copies of their files, to change."""
+    for path in measurements.document.FOLDER.glob("*.json"):
+        (tmp_path / path.name).write_text(path.read_text())
+    monkeypatch.setattr(measurements.document, "FOLDER", tmp_path)
     for name in ("PAGE", "PICTURE", "README"):
-        original = getattr(measurements, name)
+        original = getattr(measurements.page, name)
         (tmp_path / original.name).write_text(original.read_text())
-        monkeypatch.setattr(measurements, name, tmp_path / original.name)
+        monkeypatch.setattr(measurements.page, name, tmp_path / original.name)
     return measurements
 
 
-def a_result(**medians):
+def a_row(model="resnet50", threads=2, batch=1, **medians):
     peers = {name: {"median_ms": value, "min_ms": value / 2} for name, value in medians.items()}
-    return {"model": "resnet50", "batch": 1, "threads": 2, "peers": peers}
+    about = {"batch": batch, "threads": threads, "commit": "abc", "date": "2026-01-02", "runs": 7}
+    return {"model": model, "peers": peers} | about
 
 
-def a_document(*results, **more):
+def a_document(*networks, **more):
     return {
         "machine": {"cpu": "Some CPU", "isa": "AVX2", "cores": 2, "system": "S"},
-        "date": "2026-01-02T03:04:05",
-        "commit": "abc",
-        "runs": 7,
         "tensorflow_default": "tensorflow-plain",
-        "versions": {"TensorFlow": "9.9"},
-        "command": "python",
-        "results": list(results),
+        "networks": list(networks),
+        "low_precision": [],
+        "recurrent": [],
+        "loading": [],
     } | more
 
 
 def test_everything_is_up_to_date(measurements):
-    assert measurements.outdated() == []
+    assert measurements.page.outdated() == [], "run `make docs`"
 
 
 def test_a_changed_number_is_noticed(copies):
-    path = copies.FOLDER / copies.CHARTED[0]
+    (path,) = [
+        path
+        for path in copies.document.FOLDER.glob("*.json")
+        if json.loads(path.read_text()) == copies.document.documents()[0]
+    ]
     document = json.loads(path.read_text())
-    for result in document["results"]:
+    for result in document["networks"]:
         result["peers"]["tf_blockdnn"]["median_ms"] *= 2
-        result["peers"]["tf_blockdnn"]["peak_bytes"] *= 2
     path.write_text(json.dumps(document))
-    assert len(copies.outdated()) == 3
-    copies.write()
-    assert copies.outdated() == []
+    assert copies.page.outdated() == ["measurements.md", "measurements.svg", "README.md"]
+    copies.page.write()
+    assert copies.page.outdated() == []
 
 
-def test_a_page_says_how_it_was_measured(measurements):
-    result = a_result(tf_blockdnn=10, **{"tensorflow": 30, "tensorflow-plain": 20, "litert": 15})
-    result["peers"]["litert"] |= {"peak_bytes": 7 << 20, "versions": {"ai-edge-litert": "2.3.0"}}
-    result["peers"]["openvino"] = {"error": "no wheel"}
-    page = measurements.page({"a.json": a_document(result)}, None)
-    assert "TensorFlow, oneDNN off (its default)" in page
-    assert "oneDNN on (its default)" not in page
-    assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | 20.0 (10.0) | failed |" in page
-    assert "**15.0 (7.50)** | 1.50x |" in page
-    assert "LiteRT 2.3.0" in page and "| ResNet-50 | 7 |" in page
-    facts = "Some CPU, AVX2", "7 runs", "2026-01-02", "Commit: abc", "batch 1 with 2 threads,"
-    for fact in (*facts, "Batch 1, 2 threads"):
-        assert fact in page, fact
-    # What is missing stands above the table.
-    missing = page.index("Not measured, or failed: OpenVINO on ResNet-50.")
-    assert missing < page.index("| network |")
+def test_a_section_says_how_it_was_measured(measurements):
+    row = a_row(tf_blockdnn=10, **{"tensorflow": 30, "tensorflow-plain": 20, "litert": 15})
+    row["peers"]["litert"] |= {"peak_bytes": 7 << 20, "versions": {"ai-edge-litert": "2.3.0"}}
+    row["peers"]["openvino"] = {"error": "no wheel"}
+    one = a_row(threads=1, tf_blockdnn=20, tensorflow=50)
+    text = measurements.page.section(a_document(row, one))
+    assert "TensorFlow, oneDNN off (its default)" in text
+    assert "oneDNN on (its default)" not in text
+    assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | 20.0 (10.0) | failed |" in text
+    assert "**15.0 (7.50)** | 1.50x |" in text
+    assert "LiteRT 2.3.0" in text and "| ResNet-50 |  |  |  |  | 7 |" in text
+    for fact in ("Some CPU (AVX2)", "7 runs", "2026-01-02", "commit abc"):
+        assert fact in text, fact
+    two_threads, one_thread = "Networks: batch 1, 2 threads\n", "Networks: batch 1, 1 thread\n"
+    assert text.index(two_threads) < text.index("10.0 (5.00)") < text.index(one_thread)
+    assert text.index(one_thread) < text.index("20.0 (10.0) | **50.0")
 
 
-def test_each_number_of_threads_has_a_table(measurements):
-    one = a_result(tf_blockdnn=20, tensorflow=50) | {"threads": 1}
-    two = a_result(tf_blockdnn=10, tensorflow=30)
-    page = measurements.page({"a.json": a_document(one, two)}, None)
-    assert page.index("Batch 1, 1 thread\n") < page.index("20.0 (10.0)")
-    assert page.index("Batch 1, 2 threads\n") < page.index("10.0 (5.00)")
-    assert "Measured in this run: batch 1 with 1 and 2 threads, and nothing else." in page
-    assert measurements.charted(a_document(one, two)) == [two]
+def test_rows_of_another_build_are_marked(measurements):
+    rows = a_row(tf_blockdnn=10), a_row("vgg16", tf_blockdnn=10) | {"commit": "def"}
+    text = measurements.page.section(a_document(*rows))
+    assert "batch 1, 2 threads (abc)" in text and "batch 1, 2 threads (def)" in text
 
 
 def test_ways_of_calling_have_a_table_of_their_own(measurements):
-    result = a_result(tf_blockdnn=10, **{"tf_blockdnn-numpy": 12, "tensorflow": 30, "litert": 18})
-    page = measurements.page({"a.json": a_document(result)}, None)
-    assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | **18.0 (9.00)** | 1.80x |" in page
-    assert "| `fast(x)` | 10.0 (5.00), 1.80x |" in page
-    assert "| `numpy` | 12.0 (6.00), 1.50x |" in page
+    row = a_row(tf_blockdnn=10, **{"tf_blockdnn-numpy": 12, "tensorflow": 30, "litert": 18})
+    text = measurements.page.section(a_document(row))
+    assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | **18.0 (9.00)** | 1.80x |" in text
+    assert "| `fast(x)` | 10.0 (5.00), 1.80x |" in text
+    assert "| `numpy` | 12.0 (6.00), 1.50x |" in text
+
+
+def test_types_are_compared_with_their_like(measurements):
+    """The fastest of int8 and the fastest of bf16 are bold, never one of float32."""
+    times = {"tf_blockdnn": 3, "tf_blockdnn-int8": 2, "litert-int8": 1, "tf_blockdnn-bf16": 4}
+    row = a_row(**times, tensorflow=0.5)
+    text = measurements.page.section(a_document(low_precision=[row]))
+    assert "| ResNet-50 | 3.00 (1.50) | **4.00 (2.00)** | 2.00 (1.00) | **1.00 (0.500)** |" in text
 
 
 def test_the_chart_has_a_group_of_bars_for_each_class(measurements):
     """Of geometric means; a library that lacks a network says so."""
-    first = a_result(tf_blockdnn=10, **{"tensorflow": 40, "tensorflow-plain": 20, "litert": 15})
-    second = a_result(tf_blockdnn=10, **{"tensorflow-plain": 80, "openvino": 5}) | {
-        "model": "vgg16"
-    }
-    first["peers"]["tf_blockdnn-load"] = {"median_ms": 9}  # another way to call us is no peer
-    small = a_result(tf_blockdnn=10, tensorflow=30) | {"model": "mobilenetv2"}
-    found = {"networks.json": a_document(first, second, small)}
-    cnns, mobile = (measurements.group(*row) for row in measurements.by_class(found).items())
+    first = a_row(tf_blockdnn=10, **{"tensorflow": 40, "tensorflow-plain": 20, "litert": 15})
+    second = a_row("vgg16", tf_blockdnn=10, **{"tensorflow-plain": 80, "openvino": 5})
+    first["peers"]["tf_blockdnn-bd.load"] = {"median_ms": 9}  # another way to call us is no peer
+    small = a_row("mobilenetv2", tf_blockdnn=10, tensorflow=30)
+    layer = a_row("lstm/1/100/256/256", tf_blockdnn=1, torch=2)
+    document = a_document(first, second, small, recurrent=[layer])
+    cnns, mobile, layers = (
+        measurements.chart.group(*each) for each in measurements.document.by_class(document).items()
+    )
     assert (cnns.name, cnns.networks) == ("CNNs", "ResNet-50, VGG-16")
     assert [(bar.name, round(bar.ratio, 3), bar.kind) for bar in cnns.bars] == [
         ("tf_blockdnn", 1, "ours"),
@@ -115,12 +122,59 @@ def test_the_chart_has_a_group_of_bars_for_each_class(measurements):
     ]
     # Where the default was not measured, what was.
     assert mobile.name == "Mobile CNNs" and mobile.bars[1].name == "TensorFlow, oneDNN on"
-    picture = measurements.chart(found)
+    assert layers == ("Recurrent layers", "LSTM", layers.bars) and layers.bars[1].ratio == 2
+    picture = measurements.chart.chart(document)
     assert "LiteRT (1 of 2)" in picture and "prefers-color-scheme: dark" in picture
 
 
-def test_times_of_loading_have_a_table(measurements):
-    side = {"min_s": 1.0, "median_s": 1.5, "mib": 700.4}
-    loads = a_document({"model": "vgg16", "original": side, "optimised": side | {"mib": 900}})
-    page = measurements.page({}, loads)
-    assert "| VGG-16 | 1.50 (1.00) | 1.50 (1.00) | 700 | 900 |" in page
+def test_the_readme_says_what_is_won_and_what_it_costs(measurements):
+    row = a_row(tf_blockdnn=10, **{"tensorflow-plain": 20, "litert": 9})
+    row["peers"]["tf_blockdnn-tf.saved_model.load"] = {"median_ms": 12, "min_ms": 11}
+    side = {"seconds": 1.0, "least_s": 0.9, "mib": 200.4, "import_s": 0.0}
+    load = a_row("vgg16") | {"original": side, "optimised": side | {"mib": 300, "import_s": 0.3}}
+    document = a_document(row, loading=[load])
+    text = measurements.readme.part(document)
+    assert "| CNNs: ResNet-50 | 2.00x | 0.90x |" in text
+    assert "takes 300 MiB above the imports (with TensorFlow alone 1.0 s and 200 MiB)" in text
+    assert "`import tf_blockdnn` takes 0.3 s more" in text
+    assert "ResNet-50 runs at 0.90 times the speed of LiteRT" in text
+    assert "`tf.saved_model.load` ResNet-50 runs at 0.75 times the speed of LiteRT" in text
+    assert "| VGG-16 | 1.00 (0.90) | 1.00 (0.90) | 200 | 300 |" in measurements.page.page(
+        [document]
+    )
+
+
+def test_a_file_holds_one_commit(measurements, tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(a_document(a_row(tf_blockdnn=1), commit="abc")))
+    row = measurements.plan.Row("networks", "resnet50")
+    same = measurements.document.of_commit(path, {"commit": "abc"})
+    assert measurements.document.has(same, row)
+    other = measurements.document.of_commit(path, {"commit": "def"})
+    assert not measurements.document.has(other, row)
+
+
+def test_every_row_of_the_plan_can_be_measured(measurements):
+    from models import ZOO
+    from peers.networks import PEERS
+    from peers.rnn import PEERS as RECURRENT_PEERS
+
+    for row in measurements.plan.ROWS:
+        assert row.kind in measurements.document.KINDS
+        table = RECURRENT_PEERS if row.kind == "recurrent" else PEERS
+        assert set(row.peers) <= set(table)
+        assert row.kind == "recurrent" or row.name in ZOO
+    keys = [(row.kind, row.name, row.batch, row.threads) for row in measurements.plan.ROWS]
+    assert len(keys) == len(set(keys))
+
+
+def test_a_package_that_is_missing_is_named_in_a_line(monkeypatch, tmp_path):
+    """KerasHub is needed only where a transformer has to be written."""
+    from measuring import prepare
+
+    monkeypatch.setattr(prepare, "BUILD", tmp_path)
+    monkeypatch.setattr(prepare.importlib.util, "find_spec", lambda name: None)
+    workshop = prepare.Workshop(lambda line: None, lambda line: None)
+    with pytest.raises(prepare.SetUpError) as error:
+        workshop.model("bert", "saved_model", 1)
+    assert str(error.value).endswith("pip install -r benchmarks/requirements-kerashub.txt")

@@ -56,9 +56,13 @@ def test_ratio_is_to_the_fastest_that_was_measured():
     assert results.best_tensorflow(result) == "tensorflow-plain"
     assert "15.00 (30.00)" in text_of(results.summary([result]))
     assert results.best_peer(result) == "openvino"
-    result["peers"]["openvino-int8"] = {"min_ms": 0.1, "median_ms": 0.1}  # of another precision
+    # Like is compared with like.
+    result["peers"] |= {"openvino-int8": numbers(1), "tf_blockdnn-int8": numbers(2)}
     assert results.best_peer(result) == "openvino"
     assert results.ratio(result) == 1.25
+    assert results.ratio(result, precision="int8") == 0.5
+    assert results.ratio(result, precision="bf16") is None
+    assert "0.50x (0.50x)" in text_of(results.summary([result], "int8"))
 
 
 @pytest.mark.parametrize(

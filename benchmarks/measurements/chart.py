@@ -1,4 +1,4 @@
-"""Draws the chart of measurements: a group of bars for each class of networks, as an SVG.
+"""The chart: a group of bars for each class of networks, as an SVG.
 
 It is written by hand, not by a library: its colours follow the reader's light or dark theme.
 """
@@ -6,7 +6,13 @@ It is written by hand, not by a library: its colours follow the reader's light o
 from __future__ import annotations
 
 import html
+import statistics
 from typing import NamedTuple
+
+from .document import Result, by_class, dates, heading, network, rows, speedup, tensorflow_of, timed
+from .document import title as title_of
+
+PEERS = ("onnxruntime", "openvino", "litert", "torch")
 
 
 class Bar(NamedTuple):
@@ -47,16 +53,21 @@ text { font: 13px sans-serif; fill: #22303c; }
 """
 
 
-def svg(title: str, groups: list[Group], fingerprint: str) -> str:
-    """The chart; `fingerprint` says which data it shows."""
+def chart(document: dict) -> str:
+    """The SVG of a file of measurements."""
+    title = (
+        f"Time of a call as a multiple of tf_blockdnn's, {heading(document)}, "
+        f"{dates(rows(document))[-1]}: geometric means"
+    )
+    groups = [group(name, results) for name, results in by_class(document).items()]
     longest = max(bar.ratio for group in groups for bar in group.bars)
     scale = (_WIDTH - _NAMES - _RIGHT) / longest
     parts, top = [], _TOP
-    for group in groups:
-        parts.append(_text(12, top + 16, group.name, "group"))
-        parts.append(_text(_NAMES, top + 16, group.networks, "soft"))
+    for name, networks, bars in groups:
+        parts.append(_text(12, top + 16, name, "group"))
+        parts.append(_text(_NAMES, top + 16, networks, "soft"))
         top += _HEADING
-        for bar in group.bars:
+        for bar in bars:
             width = bar.ratio * scale
             parts.append(
                 f'<rect class="{bar.kind}" x="{_NAMES}" y="{top + 2}" width="{width:.1f}" '
@@ -70,12 +81,34 @@ def svg(title: str, groups: list[Group], fingerprint: str) -> str:
     head = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {top}" role="img">',
         f"<title>{html.escape(title)}</title>",
-        f"<desc>data {fingerprint}</desc>",
         f"<style>{_STYLE}</style>",
         f'<rect class="page" width="{_WIDTH}" height="{top}" rx="6"/>',
         _text(12, 22, title, "title"),
     ]
     return "\n".join([*head, *parts, "</svg>"]) + "\n"
+
+
+def group(name: str, results: list[Result]) -> Group:
+    """The bars of a class: geometric means of time as a multiple of ours."""
+    networks = dict.fromkeys(network(r.row["model"]).partition(",")[0] for r in results)
+    settings = {peer for r in results if (peer := tensorflow_of(r))}
+    tensorflow = [speedup(r.row, peer) for r in results if (peer := tensorflow_of(r))]
+    peers = [
+        (title_of(peer), "peer", [speedup(r.row, peer) for r in results if timed(r.row, peer)])
+        for peer in PEERS
+    ]
+    peers.append((" and ".join(map(title_of, sorted(settings))), "tensorflow", tensorflow))
+    bars = [
+        Bar(
+            who if len(ratios) == len(results) else f"{who} ({len(ratios)} of {len(results)})",
+            statistics.geometric_mean(ratios),
+            kind,
+        )
+        for who, kind, ratios in peers
+        if ratios
+    ]
+    ours = Bar("tf_blockdnn", 1.0, "ours")
+    return Group(name, ", ".join(networks), [ours, *sorted(bars, key=lambda bar: bar.ratio)])
 
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:

@@ -1,0 +1,105 @@
+"""The README's part: the chart, what each class of networks wins, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from measuring.results import OURS, fastest
+
+from . import chart
+from .document import (
+    by_class,
+    dates,
+    heading,
+    is_peer,
+    markdown_table,
+    network,
+    speedup,
+    tensorflow_of,
+    timed,
+    title,
+)
+
+BEGIN, END = "<!-- made by benchmarks/measurements -->", "<!-- end of what it made -->"
+CHART = "![Times of tf_blockdnn, its peers and TensorFlow by class of networks]({picture})"
+LOADED = f"{OURS}-tf.saved_model.load"
+
+
+def part(document: dict) -> str:
+    """What stands between the README's marks."""
+    classes = by_class(document)
+    table = [
+        [
+            f"{name}: {chart.group(name, each).networks}",
+            _span(speedup(r.row, peer) for r in each if (peer := tensorflow_of(r))),
+            _span(speedup(r.row, peer) for r in each if (peer := fastest(r.row, is_peer))),
+        ]
+        for name, each in classes.items()
+    ]
+    shown = [result.row for each in classes.values() for result in each]
+    commits = sorted({row["commit"] for row in shown})
+    threads = shown[0]["threads"]
+    lines = [
+        BEGIN,
+        "",
+        CHART.format(picture="docs/measurements.svg"),
+        "",
+        "How many times faster, by medians:",
+        "",
+        markdown_table(["networks", "than TensorFlow", "than the fastest peer"], table),
+        f"One image, text or batch of sequences at a time, {threads} threads, {heading(document)}, "
+        f"{' and '.join(dates(shown))}, commit {' and '.join(commits)}. "
+        "[Measurements](docs/measurements.md) has every network, peer and way of calling; "
+        "[the method](docs/method.md) says how they were measured.",
+        "",
+        *_costs(document),
+        END,
+    ]
+    return "\n".join(lines)
+
+
+def _span(ratios: Iterable[float]) -> str:
+    texts = [f"{ratio:.2f}x" for ratio in sorted(ratios)]
+    return f"{texts[0]} to {texts[-1]}" if len(texts) > 1 else "".join(texts)
+
+
+def _costs(document: dict) -> list[str]:
+    """What it costs in memory and time, and where the lead is small; nothing that no row says."""
+    sentences = []
+    for row in document["loading"]:
+        before, after = row["original"], row["optimised"]
+        sentences.append(
+            f"a saved {network(row['model'])} gives its first result after {after['seconds']:.1f} "
+            f"s and takes {after['mib']:.0f} MiB above the imports (with TensorFlow alone "
+            f"{before['seconds']:.1f} s and {before['mib']:.0f} MiB)"
+        )
+    if sentences:
+        longest = max(row["optimised"]["import_s"] for row in document["loading"])
+        sentences.append(f"`import tf_blockdnn` takes {longest:.1f} s more than TensorFlow's")
+    lines = [f"What it costs: {'; '.join(sentences)}.\n"] if sentences else []
+    small = min(
+        (r.row for each in by_class(document).values() for r in each),
+        key=_lead(OURS),
+    )
+    lines.append(f"Where the lead is smallest: {_compared(small, OURS, 'fast(x)')}")
+    loaded = [row for row in document["networks"] if timed(row, LOADED) and row["batch"] == 1]
+    if loaded:
+        row = min(loaded, key=_lead(LOADED))
+        lines[-1] += f"; called through {_compared(row, LOADED, 'tf.saved_model.load')}"
+    lines[-1] += ".\n"
+    return lines
+
+
+def _lead(ours: str) -> Callable[[dict], float]:
+    def lead(row: dict) -> float:
+        best = fastest(row, is_peer)
+        return speedup(row, best, ours) if best else float("inf")
+
+    return lead
+
+
+def _compared(row: dict, ours: str, way: str) -> str:
+    best = fastest(row, is_peer)
+    text = f"{network(row['model'])} runs at {speedup(row, best, ours):.2f} times the speed of "
+    through = "" if ours == OURS else f"`{way}` "
+    return f"{through}{text}{title(best)}"
