@@ -46,7 +46,8 @@ struct DirectPlan {
   bool in_place = false;     // 1x1 without padding: tiles read src itself
   bool by_row = false;       // pixels of neighbouring rows do not follow each other
   bool padded = false;       // a strip of a blocked source is rows as they are, in their padding
-  int64_t strip_pixels = 0;  // whole rows unless in_place and not by_row
+  bool is_line = false;      // a plain plane of one row, of which strips are any pixels
+  int64_t strip_pixels = 0;  // whole rows unless is_line, or in_place and not by_row
   int64_t strips = 0;        // an image
   int64_t group_splits = 1;
   int64_t icb_chunk = 0, pass_blocks = 0;
@@ -84,6 +85,10 @@ struct DirectPlan {
   }
   bool odd_taps() const { return family == TileFamily::kBf16 && tap_units % 2 != 0; }
   bool blocked() const { return variant != kNhwcTiles; }
+  // Columns that so many pixels of a row read, padding included.
+  static int64_t SourceColumns(const ConvDesc& d, int64_t pixels) {
+    return (pixels - 1) * d.sw() + (d.kw() - 1) * d.dw() + 1;
+  }
 };
 
 void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);

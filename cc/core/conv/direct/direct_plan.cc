@@ -82,7 +82,7 @@ void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
     return;
   }
   if (!p->blocked()) {
-    p->strip_columns = (d.ow() - 1) * d.sw() + (d.kw() - 1) * d.dw() + 1;
+    p->strip_columns = p->SourceColumns(d, p->is_line ? p->strip_pixels : d.ow());
     const int64_t row = p->strip_columns * p->channels;
     p->row_stride = d.sh() * row;
     for (int64_t h = 0; h < d.kh(); ++h) {
@@ -142,14 +142,20 @@ void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
   p->strip.count = p->icb_chunk * d.kw() * column;
 }
 
-// A plane of one row lies as one of one column does, whose pixels are rows: these are shared out
-// among tasks, and a strip holds them once for all taps.
-void StandUp(ConvDesc* d) {
-  const auto upright = [](const TensorView& v) {
+// A plane of one row lies as one of one column does, and the other way round. A blocked one stands:
+// its pixels are rows, which are shared out among tasks and which a strip holds once for all taps.
+// A plain one lies: a tap is a kernel row, so all taps are one, and strips are of any pixels.
+bool HasBetterAxis(const ConvDesc& d) {
+  const bool row = d.ih() == 1 && d.oh() == 1 && d.kh() == 1;
+  const bool column = d.iw() == 1 && d.ow() == 1 && d.kw() == 1;
+  return d.src.blocked() ? row && d.kw() > 1 : column && d.kh() > 1;
+}
+void SwapAxes(ConvDesc* d) {
+  const auto turned = [](const TensorView& v) {
     return TensorView(v.dtype(), v.layout(), {v.n(), v.c(), v.w(), v.h()}, v.image_stride());
   };
-  d->src = upright(d->src);
-  d->dst = upright(d->dst);
+  d->src = turned(d->src);
+  d->dst = turned(d->dst);
   std::swap(d->windows.h, d->windows.w);
 }
 
@@ -196,7 +202,7 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const int64_t group_count = p->groups.size();
   const bool fip = p->fip();
   const double k = static_cast<double>(p->groups.packed_floats) / (kBlock * plan.ocb);
-  const bool any_pixels = p->in_place && !p->by_row;
+  const bool any_pixels = (p->in_place || p->is_line) && !p->by_row;
   // Pixels a step: a tile, but where those are few, even strips count for more (960->160
   // at 7x7, 2 threads: 28 and 21 pixels take 73 us, 25 and 24 take 66).
   const int64_t tiles = CeilDiv(d.oh() * d.ow(), 14);
@@ -205,7 +211,9 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const bool blocked = p->blocked();
   const bool matrix = !blocked && p->in_place;
   const int64_t chunk = p->in_place ? plan.icb : p->icb_chunk;
-  const double halo = p->in_place ? 0 : static_cast<double>((d.kh() - 1) * d.dh()) / d.sh();
+  const double halo = p->in_place  ? 0
+                      : p->is_line ? static_cast<double>((d.kw() - 1) * d.dw()) / d.sw() / unit
+                                   : static_cast<double>((d.kh() - 1) * d.dh()) / d.sh();
   const int64_t pixels_per_unit = unit * (p->padded                 ? d.sw() * d.sh()
                                           : blocked && !p->in_place ? d.kw()
                                           : blocked                 ? 1
@@ -225,7 +233,10 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const double fma_per_unit = unit * k * plan.ocb / 2 * (fip ? kCpu.fip_multiply : 1);
   const double weights =
       (matrix ? kCpu.matrix_weights_line : kCpu.strip_weights_line) * k * plan.ocb;
-  const int64_t most_bytes = blocked || p->in_place ? StripBytes() : kPlainStripBytes;
+  // A line's strip is at least as long as what it shares with the next.
+  const double shared_bytes = p->is_line ? 2 * halo * source_per_unit : 0;
+  const double most_bytes =
+      std::max<double>(blocked || p->in_place ? StripBytes() : kPlainStripBytes, shared_bytes);
   const double barrier = ThisMachine().Barrier(plan.threads);
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
@@ -306,9 +317,7 @@ ConvCost Cost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
 
 void Plan(const Algorithm& self, ConvPlan* plan) {
   const ConvDesc& d = plan->run_desc;
-  if (d.src.blocked() && d.ih() == 1 && d.oh() == 1 && d.kh() == 1 && d.kw() > 1) {
-    StandUp(&plan->run_desc);
-  }
+  if (HasBetterAxis(d)) SwapAxes(&plan->run_desc);
   const auto own = std::make_shared<DirectPlan>();
   DirectPlan* p = own.get();
   plan->own = own;
@@ -341,7 +350,8 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   // A copy for each kernel column costs more than tiles that end with the row, where that is long
   // enough for tiles to pay.
   p->padded = p->narrow() && blocked && !p->in_place && d.kw() > 1 && d.ow() >= kShortestRow;
-  p->by_row = strided || p->padded || (!blocked && !p->in_place);
+  p->is_line = !blocked && !p->in_place && d.ih() == 1 && d.oh() == 1 && d.kh() == 1;
+  p->by_row = strided || p->padded || (!blocked && !p->in_place && !p->is_line);
   p->taps_per_block = d.kh() * d.kw();
   if (blocked) {
     p->px_stride = strided || p->padded ? d.sw() * p->pixel : p->pixel;
@@ -381,7 +391,8 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   if (p->fip() || p->packs_panels) {
     p->scaled.count = p->icb_chunk * p->taps_per_block * kBlock * p->groups.widest_blocks * kBlock;
   }
-  LayOutStrip(*plan, p->in_place ? 0 : p->strip_pixels / std::max<int64_t>(1, d.ow()), p);
+  const int64_t row_pixels = p->is_line ? p->strip_pixels : std::max<int64_t>(1, d.ow());
+  LayOutStrip(*plan, p->in_place ? 0 : p->strip_pixels / row_pixels, p);
   if (p->narrow()) {  // whose tiles count bytes
     for (int64_t& offset : p->tap_offsets) offset *= p->unit;
   }

@@ -182,31 +182,36 @@ void CopyPixels(const ConvRun& run, const float* src, int64_t pixels, float* dst
   CopyHalves(src, ic, pixels, p.channels, dst);
 }
 
-// The same of an NHWC source: whole rows, zeros around them.
-void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
+// The same of an NHWC source: whole rows, or a part of the only one, zeros around them.
+void FillPlainStrip(const ConvRun& run, const TaskRange& r, float* strip) {
   const ConvDesc& d = run.d;
   const DirectPlan& p = run.plan.Own<DirectPlan>();
-  const int64_t columns = p.strip_columns, pixel = p.channels * p.unit;
+  const int64_t pixel = p.channels * p.unit;
   const int64_t src_row = d.iw() * d.ic() * run.plan.src_bytes;
+  const int64_t h0 = r.begin / d.ow(), w0 = r.begin % d.ow();
+  const int64_t rows = p.is_line ? 1 : (r.end - r.begin) / d.ow();
   const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
-  const int64_t left = std::min(d.pad_left(), columns);
-  const int64_t end = std::clamp(d.iw() + d.pad_left(), left, columns);  // of the columns inside
-  for (int64_t r = 0; r < count; ++r) {
-    float* const row = BytesFrom(strip, r * columns * pixel);
-    const int64_t ih = h0 * d.sh() - d.pad_top() + r;
+  const int64_t columns = p.is_line ? p.SourceColumns(d, r.end - r.begin) : p.strip_columns;
+  const int64_t first = w0 * d.sw() - d.pad_left();  // column of the source
+  const int64_t left = std::clamp<int64_t>(-first, 0, columns);
+  const int64_t end = std::clamp(d.iw() - first, left, columns);  // of the columns inside
+  for (int64_t i = 0; i < count; ++i) {
+    float* const row = BytesFrom(strip, i * columns * pixel);
+    const int64_t ih = h0 * d.sh() - d.pad_top() + i;
     if (ih < 0 || ih >= d.ih()) {
       FillZeros(run, row, columns * pixel);
       continue;
     }
     FillZeros(run, row, left * pixel);
-    CopyPixels(run, BytesFrom(run.buffers.src, (n * d.ih() + ih) * src_row), end - left,
-               BytesFrom(row, left * pixel));
+    const int64_t inside =
+        ((r.n * d.ih() + ih) * src_row) + (first + left) * d.ic() * run.plan.src_bytes;
+    CopyPixels(run, BytesFrom(run.buffers.src, inside), end - left, BytesFrom(row, left * pixel));
     FillZeros(run, BytesFrom(row, end * pixel), (columns - end) * pixel);
   }
   if (!p.odd_taps()) return;
-  const int64_t first = p.last_channels * p.unit, last = (p.channels - 1) * p.unit;
-  float* const zeros = BytesFrom(strip, first);
-  std::memset(zeros, 0, p.strip.count * sizeof(float) - first);
+  const int64_t repeated = p.last_channels * p.unit, last = (p.channels - 1) * p.unit;
+  float* const zeros = BytesFrom(strip, repeated);
+  std::memset(zeros, 0, p.strip.count * sizeof(float) - repeated);
   CopyHalves(BytesFrom(strip, last), p.channels, count * columns, p.channels,
              BytesFrom(zeros, last));
 }
@@ -227,7 +232,7 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
   const int64_t h0 = r.begin / d.ow(), rows = (r.end - r.begin) / d.ow();
   float* strip = run.scratch.Grant(p.strip, thread);
   if (plain_src) {
-    FillPlainStrip(run, r.n, h0, rows, strip);
+    FillPlainStrip(run, r, strip);
   } else {
     FillStrip(run, r.n, h0, rows, b0, b1, strip);
   }

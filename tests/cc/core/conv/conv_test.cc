@@ -96,36 +96,62 @@ TEST_P(ConvTest, StridesDilationsAndAsymmetricPadding) {
   }
 }
 
-// A plane of one row is run as one of one column, and columns are copied as one row.
+// A blocked plane of one row is run as one of one column, a plain one the other way round; columns
+// are copied as one row.
 TEST_P(ConvTest, PlanesOfOneRowOrColumn) {
-  for (int64_t stride : {1, 2, 3}) {
-    for (int64_t dilation : {1, 4}) {
-      for (int64_t pad : {0, 5}) {
-        ConvShape d;
-        d.n = 2;
-        d.ic = 20;
-        d.oc = 33;
-        d.ih = d.kh = d.oh = 1;
-        d.iw = 300;
-        d.kw = 7;
-        d.sw = stride;
-        d.dw = dilation;
-        d.pad_left = pad;
-        d.ow = (d.iw + pad + 2 - (d.kw - 1) * dilation - 1) / stride + 1;
-        d.algorithm = ConvAlgorithm::kDirect;
-        d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
-        Run(d);
-        std::swap(d.ih, d.iw);
-        std::swap(d.kh, d.kw);
-        std::swap(d.oh, d.ow);
-        std::swap(d.sh, d.sw);
-        std::swap(d.dh, d.dw);
-        std::swap(d.pad_top, d.pad_left);
-        Run(d);
-        d.iw = d.ow = 3;  // rows that are copied whole
-        Run(d);
+  for (int64_t ic : {3, 20}) {
+    for (int64_t stride : {1, 2, 3}) {
+      for (int64_t dilation : {1, 4}) {
+        for (int64_t pad : {0, 5, 40}) {
+          ConvShape d;
+          d.n = 2;
+          d.ic = ic;
+          d.oc = 33;
+          d.ih = d.kh = d.oh = 1;
+          d.iw = 300;
+          d.kw = 7;
+          d.sw = stride;
+          d.dw = dilation;
+          d.pad_left = pad;
+          d.ow = (d.iw + pad + 2 - (d.kw - 1) * dilation - 1) / stride + 1;
+          d.algorithm = ConvAlgorithm::kDirect;
+          d.src_layout = ic < kBlock ? Layout::nhwc : Layout::nChw16c;
+          d.dst_layout = pad == 5 ? Layout::nhwc : Layout::nChw16c;
+          d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
+          Run(d);
+          std::swap(d.ih, d.iw);
+          std::swap(d.kh, d.kw);
+          std::swap(d.oh, d.ow);
+          std::swap(d.sh, d.sw);
+          std::swap(d.dh, d.dw);
+          std::swap(d.pad_top, d.pad_left);
+          Run(d);
+          d.iw = d.ow = 3;  // rows that are copied whole
+          Run(d);
+        }
       }
     }
+  }
+}
+
+// What a strip of a line shares with the next may be longer than the strip.
+TEST_P(ConvTest, LinesAreSharedOut) {
+  for (int64_t dilation : {1, 700}) {
+    ConvShape d;
+    d.ic = 8;
+    d.oc = 16;
+    d.ih = d.kh = d.oh = 1;
+    d.iw = d.ow = 20000;
+    d.kw = 3;
+    d.dw = dilation;
+    d.pad_left = dilation;
+    d.src_layout = Layout::nhwc;
+    d.algorithm = ConvAlgorithm::kDirect;
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
+    EXPECT_GE(plan.tasks, 2);
+    EXPECT_LT(plan.scratch.bytes(), d.iw * d.ic * int64_t{sizeof(float)});
+    Run(d);
   }
 }
 

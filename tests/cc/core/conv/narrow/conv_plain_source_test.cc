@@ -49,6 +49,35 @@ TEST_P(ConvNarrowTest, KernelRowsOfAnyLength) {
   EXPECT_EQ(algorithms_, std::set<std::string>({"direct_plain"}));
 }
 
+// A plane of one row, of which strips are any pixels, and of one column, which is run as that.
+TEST_P(ConvNarrowTest, Lines) {
+  for (int64_t ic : {1, 3, 9}) {
+    for (int64_t kw : {4, 5}) {
+      for (int64_t sw : {1, 3}) {
+        for (int64_t dw : {1, 50}) {
+          NarrowCase c;
+          ConvShape& d = c.shape;
+          d = Window(ic, 20, kw, sw, dw, 2);
+          d.ih = d.kh = d.oh = 1;
+          d.pad_top = 0;
+          d.iw = 2000;
+          d.ow = (d.iw + 4 - (kw - 1) * dw - 1) / sw + 1;
+          c.src_quantization.zero_point = 201;
+          CheckTypes(c);
+          std::swap(d.ih, d.iw);
+          std::swap(d.kh, d.kw);
+          std::swap(d.oh, d.ow);
+          std::swap(d.sh, d.sw);
+          std::swap(d.dh, d.dw);
+          std::swap(d.pad_top, d.pad_left);
+          CheckTypes(c);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(algorithms_, std::set<std::string>({"direct_plain"}));
+}
+
 // What is beside a window does not reach its result, though dwords end beyond it.
 TEST_P(ConvNarrowTest, InfiniteNeighboursOfWindows) {
   for (int64_t ic : {1, 3, 5}) {
