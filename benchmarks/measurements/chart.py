@@ -56,8 +56,8 @@ text { font: 13px sans-serif; fill: #22303c; }
 def chart(document: dict) -> str:
     """The SVG of a file of measurements."""
     title = (
-        f"Time of a call as a multiple of tf_blockdnn's, {heading(document)}, "
-        f"{dates(rows(document))[-1]}: geometric means"
+        f"Time of a call relative to tf_blockdnn's (shorter is faster); {heading(document)}, "
+        f"{dates(rows(document))[-1]}"
     )
     groups = [group(name, results) for name, results in by_class(document).items()]
     longest = max(bar.ratio for group in groups for bar in group.bars)

@@ -153,8 +153,8 @@ def _times_table(document: dict, results: list[dict], peers: list[str]) -> str:
         best = fastest(row, lambda peer: is_peer(peer) or is_tensorflow(peer))
         ratio = f"{speedup(row, best):.2f}x" if best and timed(row, OURS) else ""
         cells = (_cell(row, peer, peer == best) for peer in peers)
-        table.append([network(row["model"]), *cells, ratio])
-    header = ["network", *(title(peer, document) for peer in peers), "speed-up"]
+        table.append([network(row["model"]), ratio, *cells])
+    header = ["network", "speed-up", *(title(peer, document) for peer in peers)]
     return markdown_table(header, table)
 
 

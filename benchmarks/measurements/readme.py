@@ -44,10 +44,10 @@ def part(document: dict) -> str:
         "",
         CHART.format(picture="docs/measurements.svg"),
         "",
-        "How many times faster, by medians:",
+        "How many times faster, by medians (bars are geometric means of each class):",
         "",
         markdown_table(["networks", "than TensorFlow", "than the fastest peer"], table),
-        f"One image, text or batch of sequences at a time, {threads} threads, {heading(document)}, "
+        f"One image, text or batch of sequences a call, {threads} threads, {heading(document)}, "
         f"{' and '.join(dates(shown))}, commit {' and '.join(commits)}. "
         "[Measurements](docs/measurements.md) has every network, peer and way of calling; "
         "[the method](docs/method.md) says how they were measured.",

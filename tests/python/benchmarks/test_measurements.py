@@ -70,8 +70,8 @@ def test_a_section_says_how_it_was_measured(measurements):
     text = measurements.page.section(a_document(row, one))
     assert "TensorFlow, oneDNN off (its default)" in text
     assert "oneDNN on (its default)" not in text
-    assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | 20.0 (10.0) | failed |" in text
-    assert "**15.0 (7.50)** | 1.50x |" in text
+    assert "| ResNet-50 | 1.50x | 10.0 (5.00) | 30.0 (15.0) | 20.0 (10.0) | failed |" in text
+    assert "**15.0 (7.50)** |" in text
     assert "LiteRT 2.3.0" in text and "| ResNet-50 |  |  |  |  | 7 |" in text
     for fact in ("Some CPU (AVX2)", "7 runs", "2026-01-02", "commit abc"):
         assert fact in text, fact
@@ -89,7 +89,7 @@ def test_rows_of_another_build_are_marked(measurements):
 def test_ways_of_calling_have_a_table_of_their_own(measurements):
     row = a_row(tf_blockdnn=10, **{"tf_blockdnn-numpy": 12, "tensorflow": 30, "litert": 18})
     text = measurements.page.section(a_document(row))
-    assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | **18.0 (9.00)** | 1.80x |" in text
+    assert "| ResNet-50 | 1.80x | 10.0 (5.00) | 30.0 (15.0) | **18.0 (9.00)** |" in text
     assert "| `fast(x)` | 10.0 (5.00), 1.80x |" in text
     assert "| `numpy` | 12.0 (6.00), 1.50x |" in text
 
