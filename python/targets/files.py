@@ -1,7 +1,6 @@
 """Paths as targets: SavedModels, and the files that Keras writes, model.keras and model.h5."""
 
 import functools
-import gc
 import importlib
 import os
 import re
@@ -11,7 +10,7 @@ import tensorflow as tf
 
 from .. import folders, metagraph
 from ..errors import SavedModelError, UserError
-from ..native import return_free_memory
+from ..native import collecting_new, return_free_memory
 from ..rewriter.trackables import owners
 from ..tensorflow_private import canonicalize_signatures
 from .keras import Keras, OpenSizesError, trace
@@ -32,10 +31,10 @@ class Path(Target):
         return isinstance(target, (str, os.PathLike))
 
     def result(self):
-        result = self._inner().result()
+        with collecting_new():  # Nobody holds what is read, but it consists of cycles.
+            result = self._inner().result()
         if isinstance(result, Shared):
             result.again = _optimize, (os.path.abspath(self.target), self.settings)
-        gc.collect()  # Nobody holds what was read, but it consists of cycles.
         return_free_memory()
         return result
 

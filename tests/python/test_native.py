@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import fresh
@@ -79,6 +80,7 @@ def test_without_tensorflow(tmp_path):
     """The command line, too, says how to get it."""
     program = """
 import sys
+import weakref
 sys.modules["tensorflow"] = None
 sys.argv = ["tf-blockdnn", "info"]
 from tf_blockdnn.python.cli import main
@@ -145,3 +147,35 @@ def test_info():
     )
     assert info["threads"] >= 1
     assert info["eager_path"] == "available"
+
+
+class _Cycle:
+    def __init__(self):
+        self.itself = self
+
+
+def test_what_was_made_meanwhile_is_collected_and_nothing_else():
+    gc.collect()
+    before, seen = _Cycle(), []
+    old, held = weakref.ref(before), _Cycle()
+    with native.without_collection():
+        del before
+        with native.collecting_new():
+            new, stays = weakref.ref(_Cycle()), weakref.ref(held)
+            gc.callbacks.append(count := lambda phase, info: seen.append(gc.get_freeze_count()))
+        gc.callbacks.remove(count)
+        assert new() is None and stays() is held and old() is not None
+    assert seen and min(seen) > 1000 and gc.get_freeze_count() == 0
+    gc.collect()
+    assert old() is None
+
+
+def test_what_a_server_has_frozen_stays_so():
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with native.collecting_new():
+            new = weakref.ref(_Cycle())
+        assert new() is None and gc.get_freeze_count() >= frozen - 10
+    finally:
+        gc.unfreeze()
