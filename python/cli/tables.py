@@ -75,7 +75,7 @@ def comparison(result) -> Group:
 
 def peers(result) -> Group:
     """Times of a PeerComparison, fastest first, and who was not timed."""
-    table = _table("", "median ms", "min ms", "tf_blockdnn is", "difference")
+    table = _table("", "median ms", "min ms", "tf_blockdnn is", "memory, MiB", "difference")
     for name in sorted(result.times, key=lambda name: result.times[name].median):
         time, ratio = result.times[name], result.ratio(name)
         title = PEERS[name].title + (" (its default)" if name == result.default else "")
@@ -83,6 +83,7 @@ def peers(result) -> Group:
             f"[bold]{escape(title)}[/]" if name == OURS else escape(title),
             *_both(time),
             "" if name == OURS or ratio is None else faster(ratio),
+            f"{result.memory[name] / 2**20:.0f}",
             f"{result.differences[name].relative:.0e}",
         )
     runs = max((len(time.milliseconds) for time in result.times.values()), default=0)

@@ -13,6 +13,7 @@ core from whoever's turn it is.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import importlib.metadata
@@ -90,9 +91,16 @@ class Worker:
 
     def memory(self) -> int:
         """The most resident memory that the process has held so far, in bytes."""
-        for line in pathlib.Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM"):
-                return int(line.split()[1]) * 1024
+        return self._status("VmHWM")
+
+    def memory_above_imports(self) -> int:
+        """The resident memory of the process now, in bytes, without what its row's `modules` took
+        when they were imported."""
+        return self._status("VmRSS") - self.about["imports_bytes"]
+
+    def _status(self, key: str) -> int:
+        with contextlib.suppress(OSError, KeyError):
+            return _status(self._process.pid)[key]
         raise WorkerError(self._peer, "ended")
 
     def outputs(self) -> list[np.ndarray]:
@@ -113,6 +121,13 @@ class Worker:
         code = self._process.wait()
         lines = self._log.read_text(errors="replace").strip().splitlines()
         raise WorkerError(self._peer, lines[-1] if lines else f"ended with exit code {code}")
+
+
+def _status(pid: int | str = "self") -> dict[str, int]:
+    """The sizes in /proc/PID/status, in bytes."""
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    fields = (line.split() for line in lines if line.endswith(" kB"))
+    return {name.rstrip(":"): int(size) * 1024 for name, size, _ in fields}
 
 
 def _version(package: str) -> str | None:
@@ -137,6 +152,9 @@ def _serve(
     row = importlib.import_module(table).PEERS[peer]
     with np.load(inputs) as arrays:
         feed = dict(arrays)
+    for module in getattr(row, "modules", ()):
+        importlib.import_module(module)
+    imports_bytes = _status()["VmRSS"]
     start = time.perf_counter()
     returned = row.runner(model, feed, int(threads))
     runs = {"": returned} if callable(returned) else returned
@@ -145,7 +163,8 @@ def _serve(
     np.savez(outputs, **first)
     versions = {name: _version(name) for name in row.packages}
     more = getattr(returned, "about", dict)()
-    answer(versions=versions, ready_seconds=ready, cases=list(runs), **more)
+    facts = {"versions": versions, "ready_seconds": ready, "imports_bytes": imports_bytes}
+    answer(cases=list(runs), **facts, **more)
     for line in sys.stdin:
         request = json.loads(line)
         run = runs[request["case"]]

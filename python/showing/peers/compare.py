@@ -31,6 +31,7 @@ class PeerComparison:
       inputs: input name to (shape, dtype name), as they were fed.
       threads: of each library.
       times: name to the times of each library that was timed.
+      memory: name to the resident bytes of its process after that, above what imports took.
       differences: name to the difference from TensorFlow's outputs.
       problems: name to a line on why a library was not timed.
       versions: name to the version of its package.
@@ -40,6 +41,7 @@ class PeerComparison:
     inputs: dict[str, tuple[tuple[int, ...], str]]
     threads: int
     times: dict[str, Timing]
+    memory: dict[str, int]
     differences: dict[str, Difference]
     problems: dict[str, str]
     versions: dict[str, str]
@@ -64,6 +66,7 @@ class PeerComparison:
                 name: self.times[name].to_json()
                 | {
                     "ratio": self.ratio(name),
+                    "memory_bytes": self.memory[name],
                     "relative_difference": self.differences[name].relative,
                     "version": self.versions.get(name),
                 }
@@ -118,13 +121,16 @@ def compare_peers(
         differences = workers.check(REFERENCE, lambda peer: TOLERANCE)
         step(f"measuring, {runs} runs of each in turn")
         times = workers.take_turns(-(-runs // _BURST))
+        memory = {name: workers.running[name].memory_above_imports() for name in times}
         versions = {
             peer: next(iter(worker.about["versions"].values()), None) or "unknown"
             for peer, worker in workers.running.items()
         }
     shapes = {name: (value.shape, value.dtype.name) for name, value in inputs.items()}
     default = REFERENCE if is_onednn_on() else "tensorflow-plain"
-    return PeerComparison(shapes, threads, times, differences, workers.problems, versions, default)
+    return PeerComparison(
+        shapes, threads, times, memory, differences, workers.problems, versions, default
+    )
 
 
 def _folder(source: pathlib.Path, loaded, name: str, place: pathlib.Path) -> pathlib.Path:

@@ -188,7 +188,7 @@ class Library:
       runner: as above.
       packages: those whose versions are worth naming.
       environment: variables of its process.
-      modules: that must be installed.
+      modules: that must be installed, and whose import is no memory of a network's.
     """
 
     title: str
@@ -205,11 +205,15 @@ class Library:
 OURS, REFERENCE = "tf_blockdnn", "tensorflow"
 _ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 PEERS = {
-    OURS: Library("tf_blockdnn", _run_tf_blockdnn, (OURS,)),
-    REFERENCE: Library("TensorFlow, oneDNN on", tensorflow, (REFERENCE,), {_ONEDNN: "1"}),
-    "tensorflow-plain": Library("TensorFlow, oneDNN off", tensorflow, (REFERENCE,), {_ONEDNN: "0"}),
+    OURS: Library("tf_blockdnn", _run_tf_blockdnn, (OURS,), modules=(REFERENCE, OURS)),
+    REFERENCE: Library(
+        "TensorFlow, oneDNN on", tensorflow, (REFERENCE,), {_ONEDNN: "1"}, (REFERENCE,)
+    ),
+    "tensorflow-plain": Library(
+        "TensorFlow, oneDNN off", tensorflow, (REFERENCE,), {_ONEDNN: "0"}, (REFERENCE,)
+    ),
     "onnxruntime": Library(
-        "ONNX Runtime", _run_onnxruntime, ("onnxruntime",), modules=("onnxruntime", "tf2onnx")
+        "ONNX Runtime", _run_onnxruntime, ("onnxruntime",), modules=("tf2onnx", "onnxruntime")
     ),
     "openvino": Library("OpenVINO", _run_openvino, ("openvino",), modules=("openvino",)),
     "litert": Library("LiteRT", _run_litert, ("ai-edge-litert",), modules=("ai_edge_litert",)),

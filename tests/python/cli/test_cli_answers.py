@@ -103,7 +103,7 @@ def _scaled(model, inputs, threads):
     run = tensorflow(model, inputs, threads)
     return lambda: {name: 2 * value for name, value in run().items()}
 
-PEERS["same"] = Library("Same", tensorflow, packages=("numpy",))
+PEERS["same"] = Library("Same", tensorflow, packages=("numpy",), modules=("tensorflow",))
 PEERS["other"] = Library("Other", _scaled)
 """
 
@@ -145,10 +145,11 @@ def test_peers_take_turns_and_must_agree(call, tiny, table, monkeypatch):
     assert answer["threads"] == 1 and answer["peers"]["tf_blockdnn"]["ratio"] == 1
     assert answer["peers"]["same"]["relative_difference"] < 1e-5
     assert answer["peers"]["same"]["runs"] == 5
+    assert all(-1 << 20 < row["memory_bytes"] < 128 << 20 for row in answer["peers"].values())
     console = rich.console.Console(width=120)
     with console.capture() as captured:
         console.print(tables.peers(results[0]))
     shown = captured.get()
     assert "Absent: not installed: no_such_module" in shown
     assert "5 runs of each, in turn; 1 thread\n" in shown
-    assert re.search(r"^ +Same +[\d.]+ .*x (fast|slow)er", shown, re.MULTILINE)
+    assert re.search(r"^ +Same +[\d.]+ .*x (fast|slow)er +\d+ ", shown, re.MULTILINE)
