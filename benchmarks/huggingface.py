@@ -29,16 +29,16 @@ INTRODUCTION = """
 Models of transformers {version} on tf_keras (`benchmarks/models/huggingface.py`): two layers of
 256 channels with random weights, 64 tokens or small pictures, batch {batch}, padding in the first
 sequence. Their times were not measured. *Attention* is how many attentions became one op each. The
-next columns count the products, softmaxes and transposes that are left to TensorFlow, and the last
+next columns count the matmuls, softmaxes and transposes that are left to TensorFlow, and the last
 one has the largest difference from TensorFlow's states, as a share of their largest magnitude.
 
 Swin adds a bias to its scores whose shape the graph does not tell, as conditions compute the size
-of its windows. DeBERTa and XLNet add products of positions to their scores, which stay products of
-two computed tensors. One product of ESM is by weights along an axis that is not the last.
+of its windows. DeBERTa and XLNet add matmuls by positions to their scores, which stay matmuls of
+two computed tensors. One matmul of ESM is by weights along an axis that is not the last.
 
 Commit {commit}, {date}; two cores of an AMD EPYC (Zen 3), TensorFlow 2.21.
 
-| model | attention | products left | softmax left | transposes left | difference |
+| model | attention | matmuls left | softmax left | transposes left | difference |
 |---|---:|---:|---:|---:|---:|
 """
 

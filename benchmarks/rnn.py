@@ -65,7 +65,7 @@ def _measure(options, say: Say) -> tuple[list[Table], dict]:
 
 
 def measure(case: str, peers, threads: int, rounds: int, workshop: Workshop) -> dict:
-    """{"cores_busy_elsewhere", "peers": {peer: times and versions}} of one layer.
+    """{"runs", "cores_busy_elsewhere", "peers": {peer: times and versions}} of one layer.
 
     Raises:
       WorkerError: a peer does not run, or computes something else.
@@ -80,7 +80,8 @@ def measure(case: str, peers, threads: int, rounds: int, workshop: Workshop) -> 
         timings = workers.take_turns(rounds, case, turn_ms=TURN_MS)
         about = {peer: worker.about["versions"] for peer, worker in workers.running.items()}
     numbers = {peer: t.to_json() | {"versions": about[peer]} for peer, t in timings.items()}
-    return {"cores_busy_elsewhere": busy.cores(), "peers": numbers}
+    runs = min(len(timing.milliseconds) for timing in timings.values())
+    return {"runs": runs, "cores_busy_elsewhere": busy.cores(), "peers": numbers}
 
 
 def table(rows: list[dict], peers: list[str], busy: float) -> Table:

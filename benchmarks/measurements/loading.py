@@ -47,7 +47,7 @@ print(json.dumps({"seconds": seconds, "mib": resident() - before, "import_s": im
 
 
 def measure(name: str, workshop: Workshop) -> dict:
-    """{"original", "optimised"}, each with medians {"seconds", "mib", "import_s"} and "least_s"."""
+    """{"runs", "original", "optimised"}, two of medians {"seconds", "mib", "import_s"}, "least_s"."""
     import tf_blockdnn as bd
 
     original = workshop.model(name, SAVED_MODEL, 1)
@@ -59,11 +59,12 @@ def measure(name: str, workshop: Workshop) -> dict:
         for _ in range(LOADS):
             for kind, folder in (("original", original), ("optimised", optimised)):
                 loads[kind].append(_load(kind, folder, inputs))
-    return {
+    sides = {
         kind: {key: statistics.median(load[key] for load in each) for key in each[0]}
         | {"least_s": min(load["seconds"] for load in each)}
         for kind, each in loads.items()
     }
+    return {"runs": LOADS} | sides
 
 
 def _load(kind: str, folder: str | pathlib.Path, inputs: str) -> dict:

@@ -65,18 +65,19 @@ def _span(ratios: Iterable[float]) -> str:
 
 def _costs(document: dict) -> list[str]:
     """What it costs in memory and time, and where the lead is small; nothing that no row says."""
-    sentences = []
-    for row in document["loading"]:
-        before, after = row["original"], row["optimised"]
-        sentences.append(
-            f"a saved {network(row['model'])} gives its first result after {after['seconds']:.1f} "
-            f"s and takes {after['mib']:.0f} MiB above the imports (with TensorFlow alone "
-            f"{before['seconds']:.1f} s and {before['mib']:.0f} MiB)"
-        )
-    if sentences:
+    costs = [
+        f"{network(row['model'])} takes {row['optimised']['mib']:.0f} MiB above the imports "
+        f"(TensorFlow: {row['original']['mib']:.0f}) and {row['optimised']['seconds']:.1f} s to "
+        f"its first result ({row['original']['seconds']:.1f})"
+        for row in document["loading"]
+    ]
+    lines = []
+    if costs:
         longest = max(row["optimised"]["import_s"] for row in document["loading"])
-        sentences.append(f"`import tf_blockdnn` takes {longest:.1f} s more than TensorFlow's")
-    lines = [f"What it costs: {'; '.join(sentences)}.\n"] if sentences else []
+        lines.append(
+            f"What it costs: loaded from a saved result, {', '.join(costs)}. "
+            f"`import tf_blockdnn` adds {longest:.1f} s to TensorFlow's.\n"
+        )
     small = min(
         (r.row for each in by_class(document).values() for r in each),
         key=_lead(OURS),

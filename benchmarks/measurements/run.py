@@ -53,8 +53,8 @@ def run(
             continue
         found[row.kind].append(
             {"model": row.name, "batch": row.batch, "threads": row.threads}
-            | measured
             | {"commit": about["commit"], "date": turns.today(), "runs": runs}
+            | measured
         )
         turns.keep(path, found)
 

@@ -119,7 +119,7 @@ class Precision:
     Attributes:
         precision: one of those of `Options`: what was asked for, or what the model is of.
         layers: each convolution, product and recurrent layer that the precision is for.
-        left: (node, reason) of each product that this precision does not change.
+        left: (node, reason) of each matmul that this precision does not change.
         outputs: what the outputs lose; empty without calibration data.
         samples: how many were held back to judge by.
 

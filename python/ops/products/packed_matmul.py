@@ -71,7 +71,7 @@ def packed_matmul(
     a, b = tf.convert_to_tensor(a), tf.convert_to_tensor(b)
     refuse_references("b", b)
     if alpha == 0:
-        raise ValueError("alpha must not be 0: that product needs no matrices")
+        raise ValueError("alpha must not be 0: the result would not depend on the matrices")
     n = b.shape[0 if transpose_b else 1] if b.shape.rank == 2 else None
     if isinstance(post_ops, PostOps) or args:
         if n is None:

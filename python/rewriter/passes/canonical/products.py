@@ -36,7 +36,7 @@ def _flatten(node: Node, body: Body) -> str | None:
     if node.attr["T"].type != types_pb2.DT_FLOAT:
         return f"dtype {dtype_name(node.attr['T'].type)}, only float32 is implemented"
     if not body.constants.is_constant(weights):
-        return "a product of two computed tensors"
+        return "a matmul of two computed tensors"
     if not contracted:
         return "its axes lie in another order than rows by a matrix of weights"
     rows, matrix = body.shapes.shape(src), body.shapes.shape(weights)

@@ -34,7 +34,7 @@ def _inner_product(match: Match) -> Replacement:
     lowering = match.context.lowering
     in_floats = lowering is None or lowering.weights_only
     if in_floats and not match.context.options.deterministic and is_slower_product(rows, ic, oc):
-        raise Declined(f"TensorFlow's product is faster at {rows} rows of {ic}->{oc}")
+        raise Declined(f"TensorFlow's matmul is faster at {rows} rows of {ic}->{oc}")
     inputs, values = {"src": _source(match, ic, oc)}, None
     steps, dequantized = None, False
     if turned or not _is_stored(weights, body):

@@ -37,22 +37,22 @@ def _quantized(match: Match) -> Replacement:
     of_x, of_y, matrix = map(shapes.shape, (x, root.ref, match["kernel"]))
     of_rows, of_columns = map(shapes.shape, (scales, kernel_scale))
     if None in (of_x, of_y, matrix, of_rows, of_columns) or len(matrix) != 2:
-        raise Declined("the shapes of its int8 product are not known")
+        raise Declined("the shapes of its int8 matmul are not known")
     ic, oc = matrix
     contracted = match["axes"].size
     kept = len(of_x) - contracted
     rows, channels = of_x[:kept], of_y[kept:]
     if sorted(axis % len(of_x) for axis in match["axes"].flat) != list(range(kept, len(of_x))):
-        raise Declined("rows are quantized along other axes than those of its int8 product")
+        raise Declined("rows are quantized along other axes than those of its int8 matmul")
     # The rows are as many as before, so all of their axes are equal if all but one are.
     others = sum(a != b for a, b in zip(rows, of_y, strict=False))
     if ic > _MOST or math.prod(of_x[kept:]) != ic or not channels or others > 1:
-        raise Declined("its int8 product is not of quantized rows by a matrix")
+        raise Declined("its int8 matmul is not of quantized rows by a matrix")
     ones = max(0, len(of_columns) - len(channels))
     lie = of_columns[ones:] == channels and set(of_columns[:ones]) <= {1}
     lie = lie and len(of_rows) == len(of_y) and set(of_rows[kept:]) == {1}
     if not lie or shapes.shape(root.inputs[0]) != of_y or math.prod(channels) != oc:
-        raise Declined("its int8 product is divided by other scales than those of rows and columns")
+        raise Declined("its int8 matmul is divided by other scales than those of rows and columns")
     payload = InnerProduct(
         origin=root.name,
         in_channels=ic,

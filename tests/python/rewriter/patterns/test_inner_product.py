@@ -161,7 +161,7 @@ def test_attention_multiplies_by_our_op(rewrite):
     assert result.blockdnn == {"Attention": 1, "InnerProduct": 4, "LayerNorm": 1}
     assert "AddV2" not in result.ops
     reasons = [reason for _, reason in result.report.declined]
-    assert "a product of two computed tensors" not in reasons
+    assert "a matmul of two computed tensors" not in reasons
     assert result.report.multiply_adds == 64 * 10 * (4 * 32 * 32 + 2 * 32 * 10)
     assert result.report.multiply_adds_left == 0
     rows = np.random.default_rng(0).standard_normal((3, 10, 32), np.float32)
