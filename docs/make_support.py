@@ -2,7 +2,7 @@
 
 Types come from the registrations, ranks from running each op on a source of every rank, gradients
 from their formulas, and what `optimize` converts from the patterns.
-`tests/python/docs/test_support_page.py` compares the page.
+`tests/python/docs/test_stated_facts.py` compares the page.
 """
 
 from __future__ import annotations
