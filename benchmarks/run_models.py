@@ -155,7 +155,8 @@ def measure(name: str, batch: int, threads: int, options, workshop: Workshop, hi
 def _time(workers: Workers, numbers: dict[str, dict], options, hint) -> None:
     """Adds the times of all workers that run, and on request those with one core taken."""
     for peer, timing in _take_turns(workers, options, hint).items():
-        numbers[peer] |= {**timing.to_json(), "peak_bytes": workers.running[peer].memory()}
+        memory = workers.running[peer].memory_above_imports()
+        numbers[peer] |= {**timing.to_json(), "memory_bytes": memory}
     if not options.with_load:
         return
     with machine.one_core_taken():

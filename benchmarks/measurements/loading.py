@@ -47,7 +47,7 @@ print(json.dumps({"seconds": seconds, "mib": resident() - before, "import_s": im
 
 
 def measure(name: str, workshop: Workshop) -> dict:
-    """{"runs", "original", "optimised"}, two of medians {"seconds", "mib", "import_s"}, "least_s"."""
+    """{"runs", "original", "optimised"}: the two are medians of loads, with their "least_s"."""
     import tf_blockdnn as bd
 
     original = workshop.model(name, SAVED_MODEL, 1)

@@ -178,8 +178,9 @@ def _ways_table(results: list[dict]) -> str:
 
 
 def _kept_tables(document: dict, results: list[dict], peers: list[str]) -> str:
-    """Peak memory of the processes and the time to the first result."""
+    """Memory of the processes (of earlier rows the peak) and the time to the first result."""
     measures = (
+        ("memory above the imports, MiB", "memory_bytes", lambda value: f"{value / _MIB:.0f}"),
         ("peak memory of the process, MiB", "peak_bytes", lambda value: f"{value / _MIB:.0f}"),
         ("seconds to the first result", "ready_seconds", lambda value: f"{value:.1f}"),
     )

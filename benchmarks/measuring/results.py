@@ -1,8 +1,8 @@
 """Shows measurements as tables.
 
 A result is {"model", "batch", "threads", "cores_busy_elsewhere", "peers": {name: numbers}}; a
-peer's numbers are {"min_ms", "median_ms", "runs", "relative_difference", "peak_bytes", "versions",
-…} or have an "error".
+peer's numbers are {"min_ms", "median_ms", "runs", "relative_difference", "memory_bytes" (above the
+imports), "versions", …} or have an "error".
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def table(result: dict) -> Table:
     """One network at one batch: a row for each peer."""
     loaded = any("loaded" in row for row in result["peers"].values())
     best = best_peer(result)
-    columns = ["", "min", "median", "ours is faster", "peak MiB", "difference"]
+    columns = ["", "min", "median", "ours is faster", "MiB", "difference"]
     columns += ["median, a core taken"] * loaded
     shown = turns.table(f"{_title(result)}: milliseconds", result["cores_busy_elsewhere"], columns)
     ours = result["peers"].get(OURS, {}).get("min_ms")
@@ -76,7 +76,7 @@ def table(result: dict) -> Table:
             f"{row['min_ms']:.2f}",
             f"{row['median_ms']:.2f}",
             f"{row['min_ms'] / ours:.2f}x" if ours else "",
-            f"{row['peak_bytes'] / _MIB:.0f}",
+            f"{row['memory_bytes'] / _MIB:.0f}",
             f"{row['relative_difference']:.0e}",
         ]
         if "loaded" in row:

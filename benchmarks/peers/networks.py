@@ -158,24 +158,30 @@ def ncnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
 
 
 _ON = {"TF_ENABLE_ONEDNN_OPTS": "1"}
+_OURS, _TENSORFLOW = ("tensorflow", "tf_blockdnn"), ("tensorflow",)
 # The first row is the one that is compared with the others; rows whose names begin with its name
 # are other ways of calling it.
 PEERS = {
-    "tf_blockdnn": Peer("tf_blockdnn", tf_blockdnn, ("tf_blockdnn", "tensorflow")),
+    "tf_blockdnn": Peer("tf_blockdnn", tf_blockdnn, _OURS, modules=_OURS),
     **{
         f"tf_blockdnn-{way}": Peer(
             f"tf_blockdnn, {way}",
             functools.partial(tf_blockdnn, way=way),
-            ("tf_blockdnn", "tensorflow"),
+            _OURS,
+            modules=_OURS,
         )
         for way in WAYS[1:]
     },
-    "tensorflow": Peer("TensorFlow, oneDNN on", tensorflow, ("tensorflow",), _ON),
+    "tensorflow": Peer("TensorFlow, oneDNN on", tensorflow, _TENSORFLOW, _ON, _TENSORFLOW),
     "tensorflow-plain": Peer(
-        "TensorFlow, oneDNN off", tensorflow, ("tensorflow",), {"TF_ENABLE_ONEDNN_OPTS": "0"}
+        "TensorFlow, oneDNN off",
+        tensorflow,
+        _TENSORFLOW,
+        {"TF_ENABLE_ONEDNN_OPTS": "0"},
+        _TENSORFLOW,
     ),
     "tensorflow-xla": Peer(
-        "TensorFlow, XLA", functools.partial(tensorflow, xla=True), ("tensorflow",), _ON
+        "TensorFlow, XLA", functools.partial(tensorflow, xla=True), _TENSORFLOW, _ON, _TENSORFLOW
     ),
     # Settings beside the switches: AMD's guide for convolution networks in float32.
     "zentf": Peer(
@@ -191,26 +197,49 @@ PEERS = {
             "KMP_BLOCKTIME": "1",
             "ZENDNNL_MATMUL_ALGO": "1",
         },
+        modules=_TENSORFLOW,
         venv="zentf",
     ),
     "onnxruntime": Peer(
         "ONNX Runtime",
         onnxruntime,
         ("onnxruntime", "tf2onnx"),
+        modules=("onnxruntime",),
         venv="onnx",
         format="onnx",
         other_formats={"vgg16": "vgg16_onnx"},
     ),
-    "openvino": Peer("OpenVINO", openvino, ("openvino",), venv="openvino", format="openvino"),
-    "litert": Peer("LiteRT", litert, ("ai-edge-litert",), venv="litert", format="tflite"),
+    "openvino": Peer(
+        "OpenVINO",
+        openvino,
+        ("openvino",),
+        modules=("openvino",),
+        venv="openvino",
+        format="openvino",
+    ),
+    "litert": Peer(
+        "LiteRT",
+        litert,
+        ("ai-edge-litert",),
+        modules=("ai_edge_litert.interpreter",),
+        venv="litert",
+        format="tflite",
+    ),
     "ncnn": Peer(
-        "ncnn", ncnn, ("ncnn", "pnnx"), venv="ncnn", format="vgg16_ncnn", networks=("vgg16",)
+        "ncnn",
+        ncnn,
+        ("ncnn", "pnnx"),
+        modules=("ncnn",),
+        venv="ncnn",
+        format="vgg16_ncnn",
+        networks=("vgg16",),
     ),
     **{
         f"tf_blockdnn-{precision}": Peer(
             f"tf_blockdnn, {precision}",
             functools.partial(tf_blockdnn_narrow, precision=precision),
-            ("tf_blockdnn", "tensorflow"),
+            _OURS,
+            modules=_OURS,
             precision=precision,
         )
         for precision in ("int8", "int8-dynamic", "bf16")
@@ -219,6 +248,7 @@ PEERS = {
         "ONNX Runtime, int8",
         onnxruntime,
         ("onnxruntime", "tf2onnx"),
+        modules=("onnxruntime",),
         venv="onnx",
         format="onnx_int8",
         precision="int8",
@@ -227,6 +257,7 @@ PEERS = {
         "OpenVINO, int8",
         openvino,
         ("openvino", "nncf"),
+        modules=("openvino",),
         venv="openvino",
         format="openvino_int8",
         precision="int8",
@@ -235,6 +266,7 @@ PEERS = {
         "LiteRT, int8",
         litert,
         ("ai-edge-litert",),
+        modules=("ai_edge_litert.interpreter",),
         venv="litert",
         format="tflite_int8",
         precision="int8",
@@ -243,6 +275,7 @@ PEERS = {
         "OpenVINO, bf16",
         functools.partial(openvino, precision="bf16"),
         ("openvino",),
+        modules=("openvino",),
         venv="openvino",
         format="openvino",
         precision="bf16",
@@ -250,8 +283,9 @@ PEERS = {
     "tensorflow-bf16": Peer(
         "TensorFlow, automatic bf16",
         functools.partial(tensorflow, bf16=True),
-        ("tensorflow",),
+        _TENSORFLOW,
         _ON,
+        _TENSORFLOW,
         precision="bf16",
     ),
 }

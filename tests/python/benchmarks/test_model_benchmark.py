@@ -23,7 +23,7 @@ def numbers(milliseconds):
     return {
         "min_ms": milliseconds,
         "median_ms": milliseconds * 2,
-        "peak_bytes": 1 << 20,
+        "memory_bytes": 1 << 20,
         "relative_difference": 1e-6,
     }
 
@@ -168,5 +168,5 @@ def test_the_reference_always_runs_and_everything_is_written(benchmarks, tmp_pat
     assert list(result["peers"]) == ["tf_blockdnn", "tensorflow"]
     assert result["peers"]["tf_blockdnn"]["relative_difference"] < 1e-3
     assert result["peers"]["tensorflow"]["relative_difference"] == 0
-    assert all(row["min_ms"] > 0 and row["peak_bytes"] > 0 for row in result["peers"].values())
+    assert all(row["min_ms"] > 0 and row["memory_bytes"] > 0 for row in result["peers"].values())
     assert result["threads"] == 1
