@@ -115,8 +115,13 @@ def _depend_on_inputs(module: Module) -> set[str]:
 
 
 def _values(module: Module, refs, inputs: Sequence[tf.Tensor]) -> dict[Ref, tf.Tensor]:
-    """The tensors that the function computes of its inputs."""
-    values = dict(zip(map(Ref, module.main.inputs), inputs, strict=True))
+    """The tensors that the function computes of its inputs; variables are as if captured."""
+    values = {}
+    for name, value in zip(module.main.inputs, inputs, strict=True):
+        if isinstance(value, tf.Variable):
+            module.captures[name] = value.handle
+        else:
+            values[Ref(name)] = value
     return dict(zip(refs, _call(module, values, list(refs))(), strict=True))
 
 

@@ -201,8 +201,10 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
     function = _function([*map(view.node, constants), *nodes], view, arguments, results)
 
     signature = function.signature
+    # Results of functions are called as their nodes are, in small letters. A node that is called
+    # so itself is renamed, and is saved with the shapes of what has its new name in the graph.
     region_node = make_node(
-        "blockdnn_region",
+        REGION,
         REGION,
         arguments,
         f=signature.name,

@@ -142,7 +142,7 @@ def optimize_concrete(
     run = Rewrite(concrete, options, bundles or Bundles())
     try:
         run = run.run() if options.precision is None else lower(run, calibration, on_batch)
-        with verify.unchanged(concrete) if measures else contextlib.nullcontext():
+        with verify.unchanged(concrete, inputs) if measures else contextlib.nullcontext():
             if options.autotune and run.function is not concrete:
                 run = autotune.fastest(run, inputs)
             run.report.seconds = time.perf_counter() - start

@@ -102,10 +102,15 @@ def check_repeatable(concrete, what: str, remedy: str) -> None:
 
 
 @contextlib.contextmanager
-def unchanged(concrete):
-    """Whatever the function assigns meanwhile, its variables have their values afterwards."""
+def unchanged(concrete, inputs=()):
+    """Whatever the function assigns meanwhile, its variables have their values afterwards.
+
+    Args:
+        inputs: its arguments, of which variables keep their values, too.
+    """
+    handles = [*concrete.captured_inputs, *(x.handle for x in inputs if isinstance(x, tf.Variable))]
     writes = any(_writes_variable(op) for _, op, _ in effects(concrete))
-    captured = dict(enumerate(concrete.captured_inputs)) if writes else {}
+    captured = dict(enumerate(handles)) if writes else {}
     variables = variables_of(captured)
     held = {place: variable.read() for place, variable in variables.items()}
     try:
@@ -156,7 +161,7 @@ def outputs(concrete, inputs) -> list[tuple]:
 
     Variables that it assigns have the values that they had.
     """
-    with unchanged(concrete):
+    with unchanged(concrete, inputs):
         results = call_flat(concrete, inputs)
     flat = nest.flatten_with_joined_string_paths(results, expand_composites=True)
     return [(path or str(index), value) for index, (path, value) in enumerate(flat)]
@@ -177,34 +182,39 @@ def random_inputs(concrete, *, batch: int = 2, seed: int = 0) -> list:
 
     An unknown first size is `batch`, others are 64.
     """
-    count = len(concrete.inputs) - len(concrete.captured_inputs)
     rng = np.random.default_rng(seed)
-    inputs = []
-    for tensor in concrete.inputs[:count]:
-        variable = variable_behind(tensor)
-        value = _random(*(variable or (tensor.dtype, tensor.shape)), rng, batch)
-        inputs.append(tf.Variable(value) if variable else value)
-    return inputs
+    return [wrap(_random(dtype, shape, rng, batch)) for _, dtype, shape, wrap in _takes(concrete)]
 
 
-def given_inputs(concrete, example) -> list[tf.Tensor]:
+def given_inputs(concrete, example) -> list:
     """The arguments of `example`, a list or one tensor, as the function takes them.
 
     Raises:
         ValueError: another number of arguments, or shapes or dtypes that it does not take.
     """
-    count = len(concrete.inputs) - len(concrete.captured_inputs)
-    values = tf.nest.flatten(example)
-    if len(values) != count:
+    takes, values = _takes(concrete), tf.nest.flatten(example)
+    if len(values) != len(takes):
         raise ValueError(
-            f"example must hold {count} tensors, one for each argument, not {len(values)}"
+            f"example must hold {len(takes)} tensors, one for each argument, not {len(values)}"
         )
     inputs = []
-    for tensor, value in zip(concrete.inputs, values, strict=False):
-        inputs.append(tf.convert_to_tensor(value, tensor.dtype))
-        if not tensor.shape.is_compatible_with(inputs[-1].shape):
-            raise ValueError(f"example: {tensor.name} is {tensor.shape}, not {inputs[-1].shape}")
+    for (name, dtype, shape, wrap), value in zip(takes, values, strict=True):
+        value = tf.convert_to_tensor(value, dtype)
+        if not shape.is_compatible_with(value.shape):
+            raise ValueError(f"example: {name} is {shape}, not {value.shape}")
+        inputs.append(wrap(value))
     return inputs
+
+
+def _takes(concrete) -> list[tuple]:
+    """(name, data type, shape, `tf.Variable` where it takes one) of each argument."""
+    takes = []
+    for tensor in concrete.inputs[: len(concrete.inputs) - len(concrete.captured_inputs)]:
+        if (variable := variable_behind(tensor)) is None:
+            takes.append((tensor.name, tensor.dtype, tensor.shape, tf.identity))
+        else:
+            takes.append((tensor.name, *variable, tf.Variable))
+    return takes
 
 
 def difference(wanted: np.ndarray, got: np.ndarray) -> float:

@@ -22,6 +22,9 @@ def check(draw):
     spec = tf.TensorSpec([None, size, size + 1, channels])
     original = tf.function(builder.build, autograph=False).get_concrete_function(spec)
     rewritten = optimize_concrete(original).concrete
+    ops = {op.name: op.type for op in rewritten.graph.get_operations()}
+    for node in rewritten.function_def.node_def:  # Saving takes their shapes from ops by name.
+        assert ops[node.name] == node.op
     for batch in (1, 2):
         shape = [batch, size, size + 1, channels]
         x = tf.constant(np.random.default_rng(batch).standard_normal(shape), tf.float32)

@@ -121,14 +121,31 @@ def test_variables_are_assigned_by_calls_alone(body, name, weights, image):
     assert verify.difference(*results) < tolerance
 
 
-def test_a_variable_is_an_argument(weights, image):
-    """It is drawn as what it holds."""
+@pytest.mark.parametrize(
+    "options",
+    [{"verify": True}, {"options": bd.Options(measure=True), "example": np.ones([1, 6, 6, 16])}],
+)
+def test_a_variable_is_an_argument(options, weights, image):
+    """It is drawn as what it holds, or an example is copied; each run starts with the same."""
     matrix = weights(3, 3, 16, 16)
-    function = tf.function(lambda x: tf.nn.relu(tf.nn.conv2d(x, matrix, 1, "SAME")))
+
+    @tf.function(autograph=False)
+    def function(x):
+        y = tf.nn.conv2d(x, matrix, 1, "SAME")
+        x.assign_add(tf.ones_like(x))
+        return tf.nn.relu(y) + x
+
     x = tf.Variable(image(1, 6, 6, 16))
-    fast = bd.optimize(function, verify=True)
-    np.testing.assert_allclose(fast(x), function(x), atol=1e-4)
+    twin = tf.Variable(x)
+    if "example" in options:
+        options["example"] = tf.Variable(options["example"], dtype=tf.float32)
+    fast = bd.optimize(function, **options)
+    for _ in range(2):
+        np.testing.assert_allclose(fast(x), function(twin), atol=1e-4)
+        np.testing.assert_array_equal(x, twin)
     assert fast.report.count("BlockdnnConv") == 1
+    if "example" in options:
+        np.testing.assert_array_equal(options["example"], np.ones([1, 6, 6, 16]))
 
 
 _OUTSIDE = {

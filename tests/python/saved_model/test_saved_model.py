@@ -304,3 +304,24 @@ class TestReplacing:
         plain = tmp_path / "plain"
         plain.mkdir()
         assert (tmp_path / "a" / "b").stat().st_mode == plain.stat().st_mode
+
+
+def test_regions_of_several_results_are_saved_with_their_shapes(tmp_path):
+    """TensorFlow renames a node that is called as a result is, but not where it notes shapes."""
+    network, draw = tf.Module(), np.random.default_rng(0).standard_normal
+    network.weights = [tf.Variable(draw((16, 24)), dtype=tf.float32) for _ in range(4)]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 16])], autograph=False)
+    def function(x):
+        products = [tf.matmul(x, weights) for weights in network.weights]
+        results = [*tf.math.top_k(products[0], 3), tf.sort(products[1])]
+        results += [tf.nn.in_top_k(tf.constant([1, 2, 3]), products[2][:3], 5)]
+        results += [tf.argsort(products[3])]
+        return {str(place): result for place, result in enumerate(results)}
+
+    tf.saved_model.save(network, tmp_path / "plain", signatures=function)
+    report = optimize_saved_model(tmp_path / "plain", tmp_path / "fast")
+    assert report.signatures["serving_default"].count("BlockdnnInnerProduct") == 4
+    x = tf.constant(draw((5, 16)), tf.float32)
+    got = tf.saved_model.load(tmp_path / "fast").signatures["serving_default"](x)
+    assert_same(*({key: y.numpy() for key, y in results.items()} for results in (function(x), got)))
