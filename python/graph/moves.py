@@ -12,6 +12,7 @@ import numpy as np
 from .view import Node, Ref
 
 _Arrays = Sequence[np.ndarray]
+_MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")  # of a StridedSlice
 
 
 def move(
@@ -42,8 +43,10 @@ def moved(node: Node) -> list[Ref]:
 def taken(node: Node, begin, end, strides) -> tuple:
     """What a StridedSlice of these bounds takes, as NumPy's brackets say it."""
 
-    def has(mask: str, i: int) -> bool:
-        return bool(node.attr[f"{mask}_mask"].i >> i & 1)
+    masks = {mask: node.attr[f"{mask}_mask"].i for mask in _MASKS}
+
+    def has(mask: str, i: int) -> int:
+        return masks[mask] >> i & 1
 
     index: list = []
     for i, (first, last, step) in enumerate(zip(begin, end, strides, strict=True)):
@@ -84,7 +87,10 @@ class _Move:
     def array(self, i: int) -> np.ndarray:
         """The numbers of an input."""
         values = np.asarray(self._known(self.node.inputs[i]))
-        if not all(isinstance(value, int | np.integer) for value in values.flat):
+        known = values.dtype.kind in "iu" or all(
+            isinstance(v, int | np.integer) for v in values.flat
+        )
+        if not known:
             raise TypeError(f"{self.node.inputs[i]} is not known")
         return values.astype(np.int64)
 

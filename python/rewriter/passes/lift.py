@@ -7,7 +7,7 @@ before it is settled.
 from ...graph import Body, Ref, dtype, dtype_name, is_float32
 from ..capture import XLA
 from ..context import Context
-from ..patterns import PATTERNS
+from ..patterns import patterns_of
 from ..rules import look
 
 # Ops that a reader of the report looks for: kept ones always have a reason.
@@ -47,7 +47,7 @@ def _lift(body: Body, context: Context, name: str) -> None:
     What ends last is looked for first: the norm with its scale before the norm alone.
     """
     for node in reversed(body.view.topological()):
-        for pattern in PATTERNS[name]:
+        for pattern in patterns_of(name, node.op):
             result = look(pattern, node, body, context) if node.name in body.view else None
             if result is None:
                 continue

@@ -1,5 +1,7 @@
 """The patterns, by the pass that asks them. rules/replacement.py says what a pattern is."""
 
+import functools
+
 from .conv import conv_transpose, convolution
 from .movement import concat, cut, rows, shuffle
 from .pixels import fake_quantize, norms, select, softmax, spread, squeeze_excite
@@ -30,3 +32,9 @@ PATTERNS = {
         spread,
     ),
 }
+
+
+@functools.cache
+def patterns_of(run: str, op: str) -> list:
+    """Those that a pass asks about nodes of an op."""
+    return [pattern for pattern in PATTERNS[run] if op in pattern.ROOTS]

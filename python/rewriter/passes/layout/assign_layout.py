@@ -7,7 +7,6 @@ ours where something that it reads is blocked, if `_when` finds that it pays. No
 reorders: that comes last. What is worth how much is said in cost.py.
 """
 
-import functools
 from dataclasses import replace
 
 from ....graph import Body, Node, Ref
@@ -29,7 +28,7 @@ from ....ops.records import (
 )
 from ...context import Context
 from ...cost import MANY_OPS, is_worth_reordering, reads_plain, writes_plain
-from ...patterns import PATTERNS
+from ...patterns import patterns_of
 from ...patterns.pixels import softmax, spread
 from ...patterns.planes import reduce
 from ...report import Report
@@ -55,16 +54,32 @@ class LayoutState:
 
     def __init__(self, body: Body, context: Context):
         self.body, self.followers = body, context.followers
-        spans = [replacement for _, replacement in _look_at_all("spans", body, context)]
+        # Only convolutions begin blocks: where there are none, nothing may become anything.
+        has_blocks = any(
+            isinstance(node.payload, Convolution) or self.is_blocked(node.ref) for node in body.view
+        )
+        spans = _look_at_all("spans", body, context) if has_blocks else []
+        spans = [replacement for _, replacement in spans]
         parts = {name for span in spans for name in span.nodes - {span.root}}
         self.spans = {span.root: span for span in spans if span.root not in parts}
         self.inside = {name for span in self.spans.values() for name in span.nodes - {span.root}}
         # What each node may become a part of, or else become.
-        looked = _look_at_all("assign_layout", body, context)
+        looked = _look_at_all("assign_layout", body, context) if has_blocks else []
         pairs = [(name, span) for span in self.spans.values() for name in (span.root, *span.nodes)]
         pairs += [(name, span) for _, span in looked for name in span.nodes - {span.root}]
         self._may_become = dict(reversed([*pairs, *looked]))
         self._wants: dict[tuple[Ref, bool], bool] = {}
+        self._plain: set[str] = set()  # nodes that are made of nothing blocked
+
+    def reads_only_plain(self, node: Node) -> bool:
+        """Whether nothing that the node is made of is known to be blocked."""
+        return all(ref.node in self._plain for ref in node.inputs)
+
+    def pass_by(self, name: str) -> None:
+        """Notes what a node is now, when all that it is made of has been passed by."""
+        node = self.body.view.node(name)
+        if not self.is_blocked(node.ref) and self.reads_only_plain(node):
+            self._plain.add(name)
 
     def is_blocked(self, ref: Ref) -> bool:
         node = self.body.view.producer(ref)
@@ -146,14 +161,9 @@ def _look_at_all(name: str, body: Body, context: Context) -> list[tuple[str, Rep
     looked = [
         (node.name, look(pattern, node, body, context))
         for node in body.view
-        for pattern in _patterns(name, node.op)
+        for pattern in patterns_of(name, node.op)
     ]
     return [(node, result) for node, result in looked if isinstance(result, Replacement)]
-
-
-@functools.cache
-def _patterns(name: str, op: str) -> list:
-    return [pattern for pattern in PATTERNS[name] if op in pattern.ROOTS]
 
 
 def assign_layout(body: Body, context: Context) -> None:
@@ -171,6 +181,8 @@ def assign_layout(body: Body, context: Context) -> None:
             node.payload = replace(node.payload, layout=BLOCKED if blocked else NHWC)
         elif node.payload is None and (reason := _convert(node, state, context)):
             reasons[node.name] = reason
+        if entry.name in body.view:
+            state.pass_by(entry.name)
     for name, reason in reasons.items():
         if name in body.view:  # Others became parts of what came after them.
             context.report.decline(name, reason)
@@ -218,9 +230,13 @@ def _convert(node: Node, state: LayoutState, context: Context) -> str | None:
         if isinstance(planned, Node):
             extend(followers.consume(idioms[0], planned), followers)
         return planned if isinstance(planned, str) else None
-    patterns = _patterns("assign_layout", node.op)
-    results = [state.spans[node.name]] if node.name in state.spans else []
-    results = results or [look(pattern, node, state.body, context) for pattern in patterns]
+    patterns = patterns_of("assign_layout", node.op)
+    if node.name in state.spans:
+        results = [state.spans[node.name]]
+    elif state.reads_only_plain(node):
+        results = []
+    else:
+        results = [look(pattern, node, state.body, context) for pattern in patterns]
     for result in results:
         sources = result.inputs.values() if isinstance(result, Replacement) else node.inputs
         if result is None or not any(state.is_blocked(ref) for ref in sources):

@@ -5,6 +5,8 @@ import tensorflow as tf
 from converts import converts
 
 from tf_blockdnn import Options
+from tf_blockdnn.python.rewriter.passes.layout import assign_layout
+from tf_blockdnn.python.rewriter.patterns import patterns_of
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -201,3 +203,24 @@ def test_what_winograd_computes_is_stored_plain_for_plain_readers(
     assert small.blockdnn["Reorder"] == 2
     direct = rewrite(lambda x: head(x, 16), [1, 16, 16, 16], options=Options(algorithm="direct"))
     assert direct.blockdnn["Reorder"] == 2
+
+
+@pytest.mark.parametrize("convolves", [False, True])
+def test_only_what_blocks_reach_is_looked_at(rewrite, conv, weights, monkeypatch, convolves):
+    """Bodies without convolutions are large: transformers, loops, slices and products."""
+    looked, look = [], assign_layout.look
+
+    def count(pattern, node, *rest):
+        looked.append(node.name)
+        return look(pattern, node, *rest)
+
+    def network(x):
+        y = tf.concat([x[:, :4], x[:, 4:]], 1, name="before")
+        return conv(y, 32) if convolves else tf.matmul(tf.reshape(y, [-1, 32]), weights(32, 32))
+
+    monkeypatch.setattr(assign_layout, "look", count)
+    result = rewrite(network, [1, 8, 8, 32])
+    assert result.blockdnn["Conv" if convolves else "InnerProduct"] == 1
+    # Once for what the convolution may want to read in blocks, and not again for what is plain.
+    once = sum(len(patterns_of(run, "ConcatV2")) for run in ("spans", "assign_layout"))
+    assert looked.count("before") == (once if convolves else 0)
