@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
-
 from measuring.results import OURS, fastest, is_ours
 from peers.networks import PEERS
 from peers.rnn import PEERS as RECURRENT_PEERS
@@ -245,15 +242,11 @@ def _loading(document: dict, results: list[dict]) -> str:
 
 def _files(found: list[dict]) -> dict:
     """Path -> what belongs there."""
-    text = README.read_text()
-    marked = re.compile(f"{re.escape(readme.BEGIN)}.*?{re.escape(readme.END)}", re.DOTALL)
-    if not marked.search(text):
-        sys.exit(f"{README.name} lacks the marks {readme.BEGIN} and {readme.END}")
     newest = found[0]
     return {
         PAGE: page(found),
         PICTURE: chart.chart(newest),
-        README: marked.sub(lambda _: readme.part(newest), text),
+        README: readme.text(README.read_text(), newest),
     }
 
 

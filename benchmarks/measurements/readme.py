@@ -1,4 +1,4 @@
-"""The README's part: the chart, what each class of networks wins, and what it costs."""
+"""The README's parts: its example's times; the chart, what each class wins, and what it costs."""
 
 from __future__ import annotations
 
@@ -20,28 +20,53 @@ from .document import (
     title,
 )
 
-BEGIN, END = "<!-- made by benchmarks/measurements -->", "<!-- end of what it made -->"
+_BEGIN, _END = "<!-- made by benchmarks/measurements: {} -->", "<!-- end of what it made -->"
 CHART = "![Times of tf_blockdnn, its peers and TensorFlow by class of networks]({picture})"
 LOADED = f"{OURS}-tf.saved_model.load"
 
 
-def part(document: dict) -> str:
-    """What stands between the README's marks."""
-    classes = by_class(document)
+def text(old: str, document: dict) -> str:
+    """The README with what stands between its marks written anew.
+
+    Raises:
+      ValueError: it lacks marks.
+    """
+    for name, part in {"example": example(document), "classes": classes(document)}.items():
+        begin = _BEGIN.format(name)
+        before, found, rest = old.partition(begin)
+        _, ended, after = rest.partition(_END)
+        if not (found and ended):
+            raise ValueError(f"the README lacks {begin} or its {_END}")
+        old = f"{before}{begin}\n\n{part}\n{_END}{after}"
+    return old
+
+
+def example(document: dict) -> str:
+    """What the example prints, by the row of its network."""
+    (row,) = [r.row for r in by_class(document)["Mobile CNNs"] if r.row["model"] == "mobilenetv2"]
+    sides = {"TensorFlow": document["tensorflow_default"], "tf_blockdnn": OURS}
+    lines = (f"{name:12} {row['peers'][who]['median_ms']:5.1f} ms" for name, who in sides.items())
+    return (
+        "```text\n" + "\n".join(lines) + "\n```\n\n"
+        f"({row['threads']} threads of an {heading(document)}, {row['date']}.)\n"
+    )
+
+
+def classes(document: dict) -> str:
+    """The chart, the table of classes, and the costs."""
+    found = by_class(document)
     table = [
         [
             f"{name}: {chart.group(name, each).networks}",
             _span(speedup(r.row, peer) for r in each if (peer := tensorflow_of(r))),
             _span(speedup(r.row, peer) for r in each if (peer := fastest(r.row, is_peer))),
         ]
-        for name, each in classes.items()
+        for name, each in found.items()
     ]
-    shown = [result.row for each in classes.values() for result in each]
+    shown = [result.row for each in found.values() for result in each]
     commits = sorted({row["commit"] for row in shown})
     threads = shown[0]["threads"]
     lines = [
-        BEGIN,
-        "",
         CHART.format(picture="docs/measurements.svg"),
         "",
         "How many times faster, by medians (bars are geometric means of each class):",
@@ -53,7 +78,6 @@ def part(document: dict) -> str:
         "[the method](docs/method.md) says how they were measured.",
         "",
         *_costs(document),
-        END,
     ]
     return "\n".join(lines)
 

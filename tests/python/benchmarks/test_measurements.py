@@ -133,7 +133,7 @@ def test_the_readme_says_what_is_won_and_what_it_costs(measurements):
     side = {"seconds": 1.0, "least_s": 0.9, "mib": 200.4, "import_s": 0.0}
     load = a_row("vgg16") | {"original": side, "optimised": side | {"mib": 300, "import_s": 0.3}}
     document = a_document(row, loading=[load])
-    text = measurements.readme.part(document)
+    text = measurements.readme.classes(document)
     assert "| CNNs: ResNet-50 | 2.00x | 0.90x |" in text
     assert "VGG-16 takes 300 MiB above the imports (TensorFlow: 200) and 1.0 s to its" in text
     assert "`import tf_blockdnn` adds 0.3 s" in text
@@ -178,3 +178,9 @@ def test_a_package_that_is_missing_is_named_in_a_line(monkeypatch, tmp_path):
     with pytest.raises(prepare.SetUpError) as error:
         workshop.model("bert", "saved_model", 1)
     assert str(error.value).endswith("pip install -r benchmarks/requirements-kerashub.txt")
+
+
+def test_a_readme_without_marks_is_refused(measurements):
+    row = a_row("mobilenetv2", tf_blockdnn=1, litert=2, **{"tensorflow-plain": 3})
+    with pytest.raises(ValueError, match="lacks <!-- made by benchmarks/measurements: example -->"):
+        measurements.readme.text("# Title", a_document(row))
