@@ -63,7 +63,7 @@ class Worker {
                  int64_t dst_stride) const {
     const auto round = Bf16TileKernelsFor(plan_.isa).row;
     for (int64_t r = 0; r < rows; ++r) {
-      round({DataType::f32, src + r * src_stride, columns, dst + r * dst_stride, nullptr});
+      round({DataType::f32, src + r * src_stride, columns, dst + r * dst_stride, nullptr, nullptr});
     }
   }
 

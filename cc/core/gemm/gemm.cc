@@ -8,6 +8,7 @@
 #include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/narrow_pack.h"
+#include "cc/core/gemm/tiles/digit_kernel.h"
 
 namespace bd {
 namespace {
@@ -30,11 +31,28 @@ bool StaysNarrow(const GemmPlan& plan, int64_t rows) {
   return plan.desc.widens && rows <= kMostNarrowRows;
 }
 
-// What products of floats have in scratch: A in pairs, a copy of FipRows for each segment of rows,
-// and a panel of B, widened, for each thread.
+// Whether such rows do so in integers.
+bool InDigits(const GemmPlan& plan) {
+  return (plan.desc.b == DataType::s8 || plan.desc.b == DataType::u8) &&
+         DigitKernelsFor(plan.isa).row != nullptr && plan.desc.k <= kMostInt8Products;
+}
+
+int64_t RowsOfGroup(const GemmPlan& plan) {
+  return plan.desc.b == DataType::u8 ? plan.desc.group : plan.desc.k;
+}
+
+// What products of floats have in scratch: A in digits; or in pairs, a copy of FipRows for each
+// segment of rows, and a panel of B, widened, for each thread.
 struct FloatRoom {
   FloatRoom(const GemmPlan& plan, int64_t rows) {
-    if (StaysNarrow(plan, rows)) return;
+    if (StaysNarrow(plan, rows)) {
+      if (!InDigits(plan) || plan.desc.k == 0) return;
+      digits = book.Book<int8_t>("digits", Size(rows) * DigitBytes(plan.desc.b, plan.desc.k));
+      scales = book.Book<float>("scales", rows);
+      sums = book.Book<int32_t>("sums",
+                                Size(rows) * kDigits * CeilDiv(plan.desc.k, RowsOfGroup(plan)));
+      return;
+    }
     if (plan.desc.widens) {
       widened = book.Book<float>("a panel of b", plan.widened_floats, plan.desc.threads);
     }
@@ -44,7 +62,9 @@ struct FloatRoom {
   }
 
   ScratchBook book;
-  ScratchPiece<float> widened;
+  ScratchPiece<float> widened, scales;
+  ScratchPiece<int8_t> digits;
+  ScratchPiece<int32_t> sums;
   int64_t segments = 0;
   FipRows a;
 };
@@ -95,7 +115,7 @@ RowsOfA CopyRows(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Threa
     for (int64_t row = rows * t / tasks; row < rows * (t + 1) / tasks; ++row) {
       const void* src = BytesFrom(args.a, row * args.a_row_stride * SizeOf(plan.desc.a));
       copy({plan.desc.a, src, plan.desc.k, data + row * plan.k_dwords,
-            scales == nullptr ? nullptr : scales + row});
+            scales == nullptr ? nullptr : scales + row, args.a_factors});
     }
   });
   return {data, plan.k_dwords, scales};
@@ -182,8 +202,35 @@ void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, 
           to + plan.terms);
 }
 
+// Few rows of A in digits; null where some row has none.
+struct RowsInDigits {
+  const int8_t* at = nullptr;
+  const float* scales = nullptr;
+  const int32_t* sums = nullptr;
+};
+
+RowsInDigits DigitsOf(const GemmPlan& plan, const GemmArgs& args, int64_t rows) {
+  const FloatRoom room(plan, rows);
+  if (room.digits.count == 0) return {};
+  const Scratch scratch(args.scratch);
+  int8_t* const digits = scratch.Grant(room.digits);
+  float* const scales = scratch.Grant(room.scales);
+  int32_t* const sums = scratch.Grant(room.sums);
+  const int64_t k = plan.desc.k, group = RowsOfGroup(plan);
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto* src = static_cast<const float*>(args.a) + row * args.a_row_stride;
+    if (!DigitKernelsFor(plan.isa).row({plan.desc.b, src, k, group,
+                                        digits + row * DigitBytes(plan.desc.b, k), scales + row,
+                                        sums + row * kDigits * CeilDiv(k, group)})) {
+      return {};
+    }
+  }
+  return {digits, scales, sums};
+}
+
 // Few rows times blocks [begin, end) of a B that widens, as it is.
-void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range blocks) {
+void RunNarrow(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& in_digits,
+               int64_t rows, Range blocks) {
   constexpr int64_t kAtOnce = 4, kWidth = kAtOnce * kBlock;
   const int of_block = static_cast<int>(rows * kBlock);  // sums are [block][row][16]
   const int at[kAtOnce] = {0, of_block, 2 * of_block, 3 * of_block};
@@ -221,7 +268,15 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range b
     p.panels = NarrowBlock(plan, args, block);
     p.num_panels = static_cast<int>(count);
     p.next = block + 2 * kAtOnce <= blocks.end ? NarrowBlock(plan, args, block + kAtOnce) : nullptr;
-    kernels.multiply(p);
+    if (in_digits.at == nullptr) {
+      kernels.multiply(p);
+    } else {
+      const bool grouped = plan.desc.b == DataType::u8;
+      DigitKernelsFor(plan.isa).multiply({p.weights, rows, p.k, RowsOfGroup(plan), in_digits.at,
+                                          in_digits.scales, in_digits.sums, p.panels,
+                                          p.panel_stride, p.num_panels, p.unscale, p.offsets, n,
+                                          grouped ? p.columns : kWidth, bias, sums});
+    }
     TileArgs tile = {};
     BindC(plan, of_c, 0, {block, count, 0}, nullptr, &tile);
     EpilogueKernelsFor(plan.isa).of_floats(tile.epilogue, {sums, rows, count}, tile.dst);
@@ -403,8 +458,9 @@ void SplitNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Threa
       std::max(rows * plan.desc.k * plan.desc.n / kTaskProducts, plan.packed_bytes / kTaskBytes);
   const int64_t tasks =
       std::clamp<int64_t>(wanted, 1, std::min<int64_t>(steps, 2 * pool.num_threads()));
+  const RowsInDigits in_digits = DigitsOf(plan, args, rows);
   pool.ParallelFor(tasks, [&](int64_t t, int) {
-    RunNarrow(plan, args, rows,
+    RunNarrow(plan, args, in_digits, rows,
               {steps * t / tasks * kStep, std::min(blocks, steps * (t + 1) / tasks * kStep)});
   });
 }

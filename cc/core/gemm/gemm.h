@@ -37,7 +37,8 @@
 // next one. Number q of row k, in group g = k / group, stands for step[g][n] q + offset[g][n].
 //
 // Sums of bytes are exact, of B in [-127, 127]. Of a row of floats, x becomes the byte
-// round(x / s), where s = (max |x| + 1e-7) / 127, as in Keras's quantize("int8").
+// round(x / s), where s = (max |x| + 1e-7) / 127, as in Keras's quantize("int8"); by
+// GemmArgs::a_factors its numbers are multiplied before.
 //
 // Few rows wait for B to come from memory: where it widens, they multiply it as it is packed
 // (product_kernel.h), and scales of bytes meet sums. For many rows each panel is widened once a
@@ -123,6 +124,7 @@ void PackPanel(const GemmB& b, int64_t rows, int64_t columns, int64_t blocks, fl
 struct GemmArgs {
   const void* a = nullptr;
   int64_t a_row_stride = 0;
+  const float* a_factors = nullptr;  // [k], of rows of floats that become bytes; or null
   const float* packed = nullptr;
   // Of an s8 B [n]; of a u8 B the steps of its groups, [groups][n], then their offsets.
   const float* b_scales = nullptr;

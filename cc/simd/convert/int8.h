@@ -6,6 +6,8 @@
 //   LoadQuads(p)        those at p, group i being p[4 i] to p[4 i + 3]; of either sign
 //   DotQuads(acc, a, b) acc + a[0] b[0] + a[1] b[1] + a[2] b[2] + a[3] b[3], lane by lane, modulo
 //                       2^32
+//   FlipSigns(a)        AVX-512 only: a + 128 modulo 2^8, which makes signed bytes unsigned ones
+//   AsQuads(i)          likewise: the unsigned bytes of dwords
 //
 //   SetWords(p)         the words p[0] and p[1] in all lanes; LoadWords(p): kLanes pairs of them
 //   DotWords(acc, a, b) acc + a[0] b[0] + a[1] b[1], the same way
@@ -116,6 +118,11 @@ using UnsignedQuads = IVec;
 using SignedQuads = IVec;
 
 inline UnsignedQuads SetQuad(const uint8_t* p) { return SetInt(FourBytes(p)); }
+inline SignedQuads SetQuad(const int8_t* p) { return SetInt(FourBytes(p)); }
+inline UnsignedQuads AsQuads(IVec bytes) { return bytes; }
+inline UnsignedQuads FlipSigns(UnsignedQuads a) {
+  return _mm512_xor_si512(a, _mm512_set1_epi8(-128));
+}
 inline UnsignedQuads LoadQuads(const uint8_t* p) { return _mm512_loadu_si512(p); }
 inline SignedQuads LoadQuads(const int8_t* p) { return _mm512_loadu_si512(p); }
 inline IVec DotQuads(IVec acc, UnsignedQuads a, SignedQuads b) {
@@ -166,9 +173,17 @@ inline IVec DotQuads(IVec acc, UnsignedQuads a, SignedQuads b) {
   return DotWords(DotWords(acc, a.even, b.even), a.odd, b.odd);
 }
 
-#undef BD_OF_WORDS
-
 #if defined(BD_AVX512)
+inline SignedQuads SetQuad(const int8_t* p) {
+  const IVec bytes = SetInt(FourBytes(p));
+  return {BD_OF_WORDS(srai_epi16, BD_OF_WORDS(slli_epi16, bytes, 8), 8),
+          BD_OF_WORDS(srai_epi16, bytes, 8)};
+}
+inline UnsignedQuads AsQuads(IVec bytes) { return UnsignedWords(bytes); }
+inline UnsignedQuads FlipSigns(UnsignedQuads a) {
+  const IVec zero = SetInt(0), sign = SetInt(0x00800080);
+  return {OrXor(zero, a.even, sign), OrXor(zero, a.odd, sign)};
+}
 inline UnsignedQuads TransposedQuads(const uint8_t* p) {
   const uint8_t* const blocks[] = {p, p + 16, p + 32, p + 48};
   uint8_t quads[64];
@@ -176,6 +191,8 @@ inline UnsignedQuads TransposedQuads(const uint8_t* p) {
   return LoadQuads(quads);
 }
 #endif
+
+#undef BD_OF_WORDS
 
 #endif
 

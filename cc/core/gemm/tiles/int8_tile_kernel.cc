@@ -70,17 +70,24 @@ struct WordSumsType : WordsType {
 
 // Floats, by the magnitude of the largest, as Keras's quantize("int8") does it: q is rounded from
 // x * 127 / (largest + epsilon), ties to even.
+template <bool kHasFactors>
 void RowOfFloats(const NarrowRow& row, uint8_t* dst) {
   const float* src = static_cast<const float*>(row.src);
+  const auto load = [&](int64_t at) {
+    return kHasFactors ? Mul(Load(src + at), Load(row.factors + at)) : Load(src + at);
+  };
+  const auto load_n = [&](int64_t at, int n) {
+    return kHasFactors ? Mul(LoadN(src + at, n), LoadN(row.factors + at, n)) : LoadN(src + at, n);
+  };
   constexpr int64_t kFour = 4 * kLanes;
   Vec chain[4] = {Zero(), Zero(), Zero(), Zero()};
   int64_t i = 0;
   for (; i + kFour <= row.count; i += kFour) {
     BD_UNROLL
-    for (int v = 0; v < 4; ++v) chain[v] = Max(Abs(Load(src + i + v * kLanes)), chain[v]);
+    for (int v = 0; v < 4; ++v) chain[v] = Max(Abs(load(i + v * kLanes)), chain[v]);
   }
   for (; i < row.count; i += kLanes) {
-    chain[0] = Max(Abs(LoadN(src + i, AtMostLanes(row.count - i))), chain[0]);
+    chain[0] = Max(Abs(load_n(i, AtMostLanes(row.count - i))), chain[0]);
   }
   float lanes[kLanes], most = 0;
   Store(lanes, Max(Max(chain[0], chain[1]), Max(chain[2], chain[3])));
@@ -96,19 +103,21 @@ void RowOfFloats(const NarrowRow& row, uint8_t* dst) {
   for (i = 0; i + kFour <= row.count; i += kFour) {
     Vec x[4];
     BD_UNROLL
-    for (int v = 0; v < 4; ++v) x[v] = steps(Load(src + i + v * kLanes));
+    for (int v = 0; v < 4; ++v) x[v] = steps(load(i + v * kLanes));
     to.StoreFour(dst + i, x);
   }
   for (; i < row.count; i += kLanes) {
     const int n = AtMostLanes(row.count - i);
-    to.StoreN(dst + i, steps(LoadN(src + i, n)), n);
+    to.StoreN(dst + i, steps(load_n(i, n)), n);
   }
 }
 
 void Row(const NarrowRow& row) {
   uint8_t* dst = reinterpret_cast<uint8_t*>(row.dst);
   for (int64_t i = row.count; i % 4 != 0; ++i) dst[i] = 0;
-  if (row.type == DataType::f32) return RowOfFloats(row, dst);
+  if (row.type == DataType::f32) {
+    return row.factors == nullptr ? RowOfFloats<false>(row, dst) : RowOfFloats<true>(row, dst);
+  }
   const uint8_t* src = static_cast<const uint8_t*>(row.src);
   if (row.type == DataType::u8) {
     __builtin_memcpy(dst, src, static_cast<size_t>(row.count));

@@ -24,13 +24,15 @@ namespace bd {
 // bfloat16 may lie where its floats did.
 //   bfloat16   from bf16 or f32
 //   bytes      from u8, or s8, which become q + 128; or from f32, which become
-//              round(x / *scale) + 128 where *scale = (max |x| + 1e-7) / 127
+//              round(x / *scale) + 128 where *scale = (max |x| + 1e-7) / 127; `factors`, if not
+//              null, are what x is multiplied by before
 struct NarrowRow {
   DataType type;
   const void* src;
   int64_t count;
   float* dst;
   float* scale;
+  const float* factors;
 };
 
 struct NarrowKernels {

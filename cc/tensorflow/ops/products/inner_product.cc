@@ -31,6 +31,7 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
   int64_t scales_offset = 0;    // of the first in their tensor
   int64_t group = 0;            // GemmDesc::group
   bool quantizes_rows = false;  // float rows of src become bytes
+  bool balances_rows = false;   // by factors behind the scales
   bool rounds_rows = false;     // float rows of src may become bfloat16
   DataType dst_dtype = DataType::f32;
 
@@ -39,7 +40,10 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
   bool is_int4() const { return weights_dtype == DataType::u8; }
   // Elements of the tensors: two rows of weights of 4 bits are one of bytes.
   int64_t stored() const { return is_int4() ? CeilDiv(channels, 2) * oc : weights_size(); }
-  int64_t scale_count() const { return is_int4() ? 2 * CeilDiv(channels, group) * oc : oc; }
+  int64_t scale_count() const {
+    if (is_int4()) return 2 * CeilDiv(channels, group) * oc;
+    return balances_rows ? oc + channels : oc;
+  }
 
   static OpSignature Signature() {
     return {"BlockdnnInnerProduct",
@@ -62,6 +66,7 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     v("num_scales: int >= 0 = 0", &num_scales);
     v("scales_offset: int >= 0 = 0", &scales_offset);
     v("quantize_rows: bool = false", &quantizes_rows);
+    v("balance_rows: bool = false", &balances_rows);
     v("round_rows: bool = false", &rounds_rows);
     v("dst_type: {float, bfloat16} = DT_FLOAT", &dst_dtype);
     v("group: int >= 0 = 0", &group);
@@ -75,6 +80,7 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     if (quantizes_rows && weights_dtype != DataType::s8) {
       return Invalid("quantize_rows is for weights of int8, not of ", DataTypeName(weights_dtype));
     }
+    if (balances_rows && !quantizes_rows) return Invalid("balance_rows needs quantize_rows");
     const bool bf16_alone = rounds_rows || dtype == DataType::bf16;
     if (bf16_alone && weights_dtype != DataType::bf16) {
       return Invalid(rounds_rows ? "round_rows" : "src of bfloat16",
@@ -187,6 +193,7 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     args.a_row_stride = channels;
     args.packed = m.weights[0].as<float>();
     if (num_scales > 0) args.b_scales = m.in<float>(scales()) + scales_offset;
+    if (balances_rows) args.a_factors = args.b_scales + oc;
     args.c = m.out<void>();
     args.c_row_stride = oc;
     args.scratch = Scratch(m.scratch).Grant(plan.product);

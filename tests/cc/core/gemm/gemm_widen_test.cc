@@ -101,6 +101,71 @@ TEST_P(GemmWidenTest, Chains) {
   }
 }
 
+// Rows as digits are off by no more than 2^-22 of their greatest number; those with an infinity or
+// a NaN, and those of zeros, are what many rows are, which floats multiply.
+TEST_P(GemmWidenTest, RowsOfAnyNumbers) {
+  constexpr int64_t k = 300, n = 37, rows = 21;
+  std::normal_distribution<float> normal;
+  for (GemmDesc desc : kWidening) {
+    if (desc.b == DataType::bf16) continue;
+    desc.k = k;
+    desc.n = n;
+    const int64_t num_scales = desc.b == DataType::u8 ? 2 * CeilDiv(k, desc.group) * n : n;
+    std::vector<float> a(rows * k), scales(num_scales);
+    std::vector<int8_t> b(k * n);
+    for (float& x : a) x = normal(rng_);
+    for (float& x : scales) x = 0.01f * normal(rng_);
+    Fill(desc.b, k * n, desc.b == DataType::u8 ? 0 : -127, desc.b == DataType::u8 ? 255 : 127,
+         b.data());
+    for (int64_t i = 0; i < k; ++i) {
+      a[i] *= 1e30f;  // row 0
+      a[k + i] *= 1e-38f;
+      a[2 * k + i] = 0;
+    }
+    a[3 * k + 7] = 1e6f;
+    a[4 * k + 299] = INFINITY;
+    a[5 * k] = NAN;
+    GemmPlan plan;
+    ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
+    GuardedArray packed(plan.packed_bytes);
+    GuardedArray scratch((GemmScratchBytes(plan, 1) + GemmScratchBytes(plan, rows) + 63) / 64 * 64);
+    ThreadPool pool(1);
+    PackGemm(plan, {b.data(), n, 1}, packed.As<float>(), nullptr);
+    GemmArgs args;
+    args.packed = packed.As<float>();
+    args.b_scales = scales.data();
+    args.c_row_stride = n;
+    args.a_row_stride = k;
+    args.scratch = scratch.data();
+    std::vector<float> many(rows * n), row(n);
+    args.a = a.data();
+    args.c = many.data();
+    RunGemm(plan, args, rows, pool);
+    for (int64_t i = 0; i < 8; ++i) {
+      args.a = a.data() + i * k;
+      args.c = row.data();
+      RunGemm(plan, args, 1, pool);
+      float most = 0;
+      for (int64_t at = i * k; at < (i + 1) * k; ++at) most = std::fmax(most, std::fabs(a[at]));
+      for (int64_t j = 0; j < n; ++j) {
+        double of_weights = 0;
+        for (int64_t at = 0; at < k; ++at) {
+          const Case c = {1, k, n, desc};
+          of_weights += std::fabs(desc.b == DataType::u8 ? Number(c, args, b.data(), at, j)
+                                                         : double{scales[j]} * b[at * n + j]);
+        }
+        const float wanted = many[i * n + j];
+        if (!std::isfinite(wanted)) {
+          ASSERT_FALSE(std::isfinite(row[j])) << "row " << i << ", column " << j;
+          continue;
+        }
+        ASSERT_NEAR(row[j], wanted, 0x1p-22 * most * of_weights + 1e-42)
+            << "row " << i << " column " << j;
+      }
+    }
+  }
+}
+
 // Where a CPU gains from pairs, widened panels are multiplied so.
 TEST_P(GemmWidenTest, InPairs) {
   const CpuModel pairs = {"AuthenticAMD", 0x19, 0x11};  // Zen 4
