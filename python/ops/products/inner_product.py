@@ -13,7 +13,11 @@ from ..bundle import Bundle
 from ..call import OpCall, function_of
 from ..record import Record
 
-_ROWS = {"quantized": "quantize_rows", "rounded": "round_rows"}
+_ROWS = {
+    "quantized": "quantize_rows",
+    "balanced": "balance_rows",
+    "rounded": "round_rows",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +31,14 @@ class InnerProduct(Record, title="inner product"):
     Attributes:
         weights: [in_channels, channels], where they are no tensor that is there anyway.
         weight_scales: of weights that are an array, of int8 [channels], of uint8 [2, groups,
-            channels].
+            channels]; with balance_rows [channels + in_channels].
         group: rows of weights of uint8 that share a step.
         dequantized: whether float32 weights were computed from integers that are stored.
         weight_steps: [channels], where float32 weights are whole multiples of such steps.
         constant_weights: whether they never change.
         stored_dtype: of the weights where they are a tensor.
         quantize_rows: whether rows become integers, too, before they meet weights of int8.
+        balance_rows: whether columns of rows are multiplied by factors before that.
         round_rows: whether rows may become bfloat16 before they meet weights of bfloat16.
         algorithm: "auto" packs the weights where few rows gain by it, "direct" does not.
     """
@@ -50,6 +55,7 @@ class InnerProduct(Record, title="inner product"):
     weight_steps: np.ndarray | None = field(default=None, repr=False)
     stored_dtype: int = FLOAT32
     quantize_rows: bool = False
+    balance_rows: bool = False
     round_rows: bool = False
     algorithm: str = "auto"
 
@@ -75,7 +81,7 @@ class InnerProduct(Record, title="inner product"):
         if self.weights_type != FLOAT32:
             name = tf.as_dtype(self.weights_type).name
             kind += f" int4 in groups of {self.group}" if self.group else f" {name}"
-        rows = [f"rows {how}" for how in ("quantized", "rounded") if getattr(self, _ROWS[how])]
+        rows = [f"rows {how}" for how in _ROWS if getattr(self, _ROWS[how])]
         return ", ".join([kind, *rows])
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
@@ -95,7 +101,8 @@ class InnerProduct(Record, title="inner product"):
 
 @function_of(
     InnerProduct,
-    "constant_weights algorithm scales_offset quantize_rows round_rows group scratchpad_mode",
+    "constant_weights algorithm scales_offset quantize_rows balance_rows round_rows group"
+    " scratchpad_mode",
 )
 def inner_product(
     src,
@@ -136,6 +143,9 @@ def inner_product(
         all.
       scales_offset: elements.
       quantize_rows: with weights of int8: as in `packed_matmul`.
+      balance_rows: with quantize_rows: whether weight_scales go on with ic factors, by which the
+        numbers of each row are multiplied before they are quantized, so that the weights are
+        divided by these.
       round_rows: with weights of bfloat16: whether rows of a src of float32 may be rounded to
         bfloat16, too. They are where there are at least six and the CPU has AVX512-BF16; others
         gain nothing by it.

@@ -111,21 +111,25 @@ def _observe(run, calibration, lowering: Lowering) -> tuple[list, list]:
     Returns: the batches that are held back, and the tensors of which most is lost beside sentinels.
     """
     batches = split(calibration.batches(run.concrete))
-    if not lowering.convolves:
+    if not (lowering.convolves or lowering.looks_at_rows):
         return [batch for batch, is_held in batches if is_held], []
     observing = Lowering(lowering.precision, observing=True)
     watch = run.again(lowering=observing)
     module = watch.emit(watch.plan())
+    lowering.rows = observing.rows
     make, most = (Observer, MOST_TAPS) if lowering.is_int8 else (Means, 0)
     observers = {ref: make() for ref in observing.tensors}
     few = [convolution for convolution in observing.convolutions if convolution[2].taps <= most]
     lowering.moments = {name: Moments(conv) for name, _, conv in few}
-    call, held_back, drowned = _Fetch(module, list(observers)), [], []
+    call, held_back, drowned = _Fetch(module, [*observers, *lowering.rows]), [], []
     for batch, is_held in batches:
         if is_held:
             held_back.append(batch)
             continue
-        values = {ref: value.numpy() for ref, value in zip(observers, call(batch), strict=True)}
+        values = [value.numpy() for value in call(batch)]
+        for sample, value in zip(lowering.rows.values(), values[len(observers) :], strict=True):
+            sample.add(value)
+        values = dict(zip(observers, values, strict=False))
         for ref, value in values.items():
             try:
                 observers[ref].add(value)

@@ -7,7 +7,7 @@ from tensorflow.core.framework import types_pb2
 
 from ...graph import Ref
 from ...ops.records import Conv
-from .moments import Moments
+from .moments import Moments, SampledRows
 from .observer import Choice
 
 
@@ -44,6 +44,7 @@ class Lowering:
         choices: tensor -> its quantization.
         means: tensor -> the mean of each of its channels.
         moments: convolution -> those of what it reads, where its taps are few.
+        rows: tensor that products read -> some of its rows.
         keep: the convolutions that stay float32.
         tensors: which are narrow and have a range of their own, in the order in which they run.
         convolutions: what is lowered: name, source and payload in float32.
@@ -57,6 +58,7 @@ class Lowering:
     choices: dict[Ref, Choice] = field(default_factory=dict)
     means: dict[Ref, np.ndarray] = field(default_factory=dict, repr=False)
     moments: dict[str, Moments] = field(default_factory=dict, repr=False)
+    rows: dict[Ref, SampledRows] = field(default_factory=dict, repr=False)
     keep: frozenset[str] = frozenset()
     tensors: list[Ref] = field(default_factory=list)
     convolutions: list[tuple[str, Ref, Conv]] = field(default_factory=list, repr=False)
@@ -85,6 +87,11 @@ class Lowering:
     def makes_int4(self) -> bool:
         """Whether weights of products are numbers of 4 bits."""
         return self.precision == "int4-weights"
+
+    @property
+    def looks_at_rows(self) -> bool:
+        """Whether weights of products are rounded by the rows that they multiply, where known."""
+        return self.makes_int4 or self.precision in ("int8", "int8-dynamic")
 
     @property
     def convolves(self) -> bool:

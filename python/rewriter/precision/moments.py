@@ -1,4 +1,4 @@
-"""Second moments of what a convolution reads: by them rounding its weights is judged."""
+"""Second moments of what layers read: by them rounding their weights is judged."""
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from ...ops.records import Conv
 MOST_TAPS = 7 * 7 * 3
 _MOST_PIXELS = 64  # of a batch that are looked at
 _SEED = 0  # All attempts look at the same pixels.
+_MOST_ROWS = 2048  # that products read
 
 
 class Moments:
@@ -66,6 +67,23 @@ class Moments:
         read = np.stack(taps).reshape(len(taps), len(chosen), conv.groups, ic)
         read = read.transpose(2, 1, 0, 3).reshape(conv.groups, len(chosen), len(taps) * ic)
         return read.astype(np.float64)
+
+
+class SampledRows:
+    """Up to 2,048 rows of a tensor [.., columns], whatever the number of batches."""
+
+    def __init__(self, columns: int):
+        self.rows, self._keys = np.zeros((0, columns), np.float32), np.zeros(0)
+        self._rng = np.random.default_rng(_SEED)
+
+    def add(self, values: np.ndarray) -> None:
+        """Takes in a batch; rows with NaN or infinities do not count."""
+        rows = np.asarray(values, np.float32).reshape(-1, self.rows.shape[1])
+        rows = rows[np.isfinite(rows).all(axis=1)]
+        # Those of the least random numbers are a fair sample of all that came.
+        keys = np.concatenate([self._keys, self._rng.random(len(rows))])
+        kept = np.argsort(keys)[:_MOST_ROWS]
+        self._keys, self.rows = keys[kept], np.concatenate([self.rows, rows])[kept]
 
 
 def _padding(conv: Conv, axis: int, size: int) -> tuple[int, int]:

@@ -17,11 +17,14 @@ INT4_LEVELS = 15
 GROUP = 128  # rows of weights of 4 bits that share a step: as Keras and NNCF have them
 _GROUPS = (32, 64, 128, 256)  # that others use
 _FEW = 8  # columns that tell whether it is worth looking at all
-_SHRUNK_INT4 = (1.0, 0.92, 0.84, 0.76)
+_SHRUNK_INT4, _FITS_INT4 = 0.9, 3
 # A range of nothing but zeros, and one so narrow that 1 / scale is no float32.
 _LEAST_SCALE = 1e-30
 # How much of a source's variance is taken for noise that no calibration has seen: as much again.
 _UNSEEN = 1.0
+_UNSEEN_ROWS = 0.05  # the same of rows of products, which are many
+_SHARES = (0.25, 0.5, 0.75, 1.0)  # of what columns of rows differ by that weights take over
+_GAIN, _FARTHEST = 0.8, 1e3
 _MOST_SWEEPS = 10
 _AT_ONCE = 1 << 20  # elements
 
@@ -86,11 +89,50 @@ def quantize_weights(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return stored, scales
 
 
-def quantize_int4(weights: np.ndarray, group: int = GROUP) -> tuple[np.ndarray, np.ndarray, int]:
+def balance(weights: np.ndarray, read: np.ndarray) -> np.ndarray | None:
+    """What to multiply columns of rows by before they become bytes; weights are divided by it.
+
+    A column of large numbers takes steps from all others of its rows. Of several ways to share this
+    with the weights (Xiao et al., SmoothQuant, 2023) it is the one whose rounding adds least to the
+    results of some rows: a number is off by step^2 / 12.
+
+    Args:
+        weights: [rows, columns].
+        read: some rows of what is multiplied, [.., rows of the weights].
+
+    Returns: float32 [rows]; None where nothing is gained.
+    """
+    of_read, of_weights = np.abs(read).max(axis=0), np.abs(weights).max(axis=1)
+    known = (of_read > _LEAST_SCALE) & (of_weights > _LEAST_SCALE)
+    energies, squares = np.square(weights).sum(axis=1), np.square(read).mean(axis=0)
+
+    def lost(factors: np.ndarray) -> float:
+        of_rows = np.square(np.abs(read * factors).max(axis=1)).mean()
+        of_columns = np.square(np.abs(weights / factors[:, None]).max(axis=0)).sum()
+        return of_rows * (energies / factors**2).sum() + of_columns * (squares * factors**2).sum()
+
+    best, least = None, _GAIN * lost(np.ones(len(weights), np.float32))
+    for share in _SHARES if known.any() else ():
+        factors = np.ones(len(weights))
+        factors[known] = of_weights[known] ** (1 - share) / of_read[known] ** share
+        middle = np.median(factors[known])
+        factors[known] = np.clip(factors[known] / middle, 1 / _FARTHEST, _FARTHEST)
+        if lost(factors) < least:
+            best, least = factors.astype(np.float32), lost(factors)
+    return best
+
+
+def quantize_int4(
+    weights: np.ndarray, group: int = GROUP, read: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Weights [rows, columns] as numbers of 4 bits, with a step and an offset a group of rows.
 
-    Zero stays exact. Of each group and column the range is the one of some that leaves the least
-    square error: a little less than all of it gains more by smaller steps than it loses at its end.
+    Each number is the nearest; or, where it is known how the numbers that rows are multiplied by
+    belong together, what rounding a row loses is made good by the rows behind it (Frantar et al.,
+    GPTQ, 2022). Where a column of a group has a zero, zero stays exact.
+
+    Args:
+        read: some rows of what is multiplied, [.., rows of the weights].
 
     Returns: uint8 [ceil(rows / 2), columns], float32 [2, groups, columns], and the rows of a group,
         as `bd.ops.inner_product` takes them.
@@ -104,23 +146,60 @@ def quantize_int4(weights: np.ndarray, group: int = GROUP) -> tuple[np.ndarray, 
     group = min(group, rows)
     groups = -(-rows // group)
     numbers, scales = np.empty(weights.shape, np.uint8), np.empty((2, groups, columns), np.float32)
+    carries = None if read is None else _carries(read)
+    left = weights if read is None else np.array(weights, np.float32)
     for index in range(groups):
         part = slice(index * group, (index + 1) * group)
-        some = np.asarray(weights[part], np.float32)
-        low, high = np.minimum(some.min(axis=0), 0.0), np.maximum(some.max(axis=0), 0.0)
-        least = np.full(columns, np.inf)
-        for shrunk in _SHRUNK_INT4:
-            step = (high / INT4_LEVELS - low / INT4_LEVELS) * np.float32(shrunk)
-            step[step < _LEAST_SCALE] = 0.0  # of zeros alone
-            divisor = np.where(step > 0, step, np.float32(1))
-            zero = np.clip(np.rint(-low * np.float32(shrunk) / divisor), 0, INT4_LEVELS)
-            rounded = np.clip(np.rint(some / divisor) + zero, 0, INT4_LEVELS)
-            lost = np.square(some - (rounded - zero) * step, dtype=np.float64).sum(axis=0)
-            better = lost < least
-            least[better] = lost[better]
-            numbers[part, better] = rounded[:, better]
-            scales[:, index, better] = step[better], -(step * zero)[better]
+        some = np.asarray(left[part], np.float32)
+        step, offset = scales[:, index] = _grid(some, (weights[part] == 0).any(axis=0))
+        if carries is None:
+            numbers[part] = _numbers(some, step, offset)
+            continue
+        lost = np.empty_like(some)
+        for row in range(len(some)):
+            at = part.start + row
+            of_row = _numbers(some[row], step, offset)
+            numbers[at] = of_row
+            lost[row] = (some[row] - (of_row * step + offset)) / carries[at, at]
+            behind = carries[at, at + 1 : part.start + len(some)]
+            some[row + 1 :] -= behind[:, None] * lost[row]
+        left[part.stop :] -= carries[part, part.stop :].T @ lost
     return pack_int4(numbers), scales, group
+
+
+def _grid(some: np.ndarray, has_zero: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(step, offset) of each column: a grid of 16 numbers that leaves little of its square error.
+
+    Rounding to a grid and fitting the grid to what was rounded take turns; either lessens the
+    error. A little less than the range, to begin with, gains more by smaller steps than it loses.
+    """
+    low, high = some.min(axis=0), some.max(axis=0)
+    beyond = np.float32((1 - _SHRUNK_INT4) / 2) * (high - low)
+    step, offset = (high - low) * np.float32(_SHRUNK_INT4 / INT4_LEVELS), low + beyond
+    for _ in range(_FITS_INT4):
+        numbers = _numbers(some, step, offset).astype(np.float32)
+        mean, middle = numbers.mean(axis=0), some.mean(axis=0)
+        numbers -= mean
+        spread = np.einsum("rc,rc->c", numbers, numbers)
+        fits = np.einsum("rc,rc->c", numbers, some) / np.where(spread > 0, spread, 1)
+        step = np.where(fits > 0, fits, step)
+        offset = middle - step * mean
+    step[step < _LEAST_SCALE] = 0.0  # of one number alone, which is the offset
+    zero = np.clip(np.rint(-offset / np.where(step > 0, step, 1)), 0, INT4_LEVELS)
+    return step, np.where(has_zero, -zero * step, offset)
+
+
+def _numbers(some: np.ndarray, step: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """The number from 0 to 15 that is nearest to each weight."""
+    steps = (some - offset) / np.where(step > 0, step, np.float32(1))
+    return np.clip(np.rint(steps), 0, INT4_LEVELS).astype(np.uint8)
+
+
+def _carries(read: np.ndarray) -> np.ndarray:
+    """How much of what each row loses those behind it take over: upper triangular [rows, rows]."""
+    moments = (read.T @ read).astype(np.float64)
+    moments += _UNSEEN_ROWS * np.trace(moments) / len(moments) * np.eye(len(moments))
+    return np.linalg.cholesky(np.linalg.inv(moments)).T.astype(np.float32)
 
 
 def pack_int4(numbers: np.ndarray) -> np.ndarray:

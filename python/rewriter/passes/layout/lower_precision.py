@@ -36,7 +36,7 @@ from ...precision.quantize import (
 )
 from ...report import Precision, Report
 from .narrow import joined_values, narrow_tensors, write_types
-from .narrow_weights import MOST_PRODUCTS, floats, narrow_weights, snr_of
+from .narrow_weights import MOST_PRODUCTS, floats, narrow_weights, snr_of, sources_of_products
 from .open_squeeze_excite import open_squeeze_excite
 
 _FASTER = '{}: convolutions of bfloat16 run in float32; precision="bf16" makes them bfloat16'
@@ -56,6 +56,8 @@ def lower_precision(body: Body, context: Context) -> None:
         return _lower_as_it_was(body, context)
     if lowering.convolves:
         _lower_tensors(body, lowering, context)
+    if lowering.observing and lowering.looks_at_rows and body.place is None:
+        lowering.rows = sources_of_products(body)
     if not lowering.observing:
         narrow_weights(body, lowering, context.report)
         if not lowering.weights_only:

@@ -14,12 +14,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
-from ....graph import FLOAT32, Body, Node, make_node
+from ....graph import FLOAT32, Body, Node, Ref, make_node
 from ....ops.records import Conv, InnerProduct, Rnn
 from ...patterns.products.inner_product import matrix
 from ...precision.lowering import Layer, Lowering
+from ...precision.moments import SampledRows
 from ...precision.quantize import (
     BF16,
+    balance,
     bfloat16_weights,
     dequantize_int4,
     quantize_int4,
@@ -51,6 +53,15 @@ def narrow_weights(
             _store_recurrent(node, body, lowering, report)
 
 
+def sources_of_products(body: Body) -> dict[Ref, SampledRows]:
+    """The tensors whose rows products multiply by float32 weights, each with room for a sample."""
+    return {
+        node.src: SampledRows(node.payload.in_channels)
+        for node in body.view.topological()
+        if isinstance(node.payload, InnerProduct) and node.payload.weights_type == FLOAT32
+    }
+
+
 def floats(conv: Conv) -> np.ndarray:
     """The weights with the scale in them."""
     values = np.empty(conv.weights.shape, np.float32)
@@ -78,15 +89,23 @@ def _store(node: Node, body: Body, lowering: Lowering) -> None:
     rounds = isinstance(payload, InnerProduct) and not lowering.weights_only
     if rounds and lowering.makes_bytes and payload.in_channels > MOST_PRODUCTS:
         return
-    label = body.label(node.name)
+    label, factors = body.label(node.name), None
+    sample = lowering.rows.get(node.src) if body.place is None else None
+    if sample is not None and not sample.rows.any():
+        sample = None
     if lowering.makes_int4 and isinstance(payload, InnerProduct):
-        fields = _int4_fields(weights, label, lowering)
+        fields = _int4_fields(weights, label, lowering, sample and sample.rows)
         if fields is None:
             return
     elif not _takes([weights], label, lowering):
         return
     else:
-        fields["weights"], scales = _stored(weights, lowering)
+        if rounds and lowering.makes_bytes and sample is not None:
+            factors = balance(weights, sample.rows)
+        balanced = weights if factors is None else weights / factors[:, None]
+        fields["weights"], scales = _stored(balanced, lowering)
+        if factors is not None:
+            scales, fields["balance_rows"] = np.concatenate([scales, factors]), True
         if scales is not None:
             fields["weight_scales"] = scales
     if rounds:
@@ -95,11 +114,13 @@ def _store(node: Node, body: Body, lowering: Lowering) -> None:
     node.payload = replace(payload, **fields)
 
 
-def _int4_fields(weights: np.ndarray | None, label: str, lowering: Lowering) -> dict | None:
+def _int4_fields(
+    weights: np.ndarray | None, label: str, lowering: Lowering, rows: np.ndarray | None
+) -> dict | None:
     """The fields of a product whose weights become numbers of 4 bits; None where they do not."""
     if weights is None or not weights.size or not np.isfinite(weights).all():
         return None
-    stored, scales, group = quantize_int4(weights)
+    stored, scales, group = quantize_int4(weights, read=rows)
     ratio = snr(weights, dequantize_int4(stored, scales, group, len(weights)))
     if ratio == -math.inf:  # They are so large that the greatest number of a group is none.
         return None

@@ -116,6 +116,23 @@ def test_quantized_rows_are_the_integers_of_keras(floats, bytes_of, shape):
     assert np.array_equal(np.round(y / _scales(50) * scale), sums)
 
 
+@pytest.mark.parametrize("k", [1, 7, 16, 131])
+def test_rows_are_balanced_before_they_are_quantized(floats, bytes_of, k):
+    x, b, factors = floats(5, k), bytes_of(k, 20), 2.0 ** (np.arange(k, dtype=np.float32) % 5)
+    x[2] = 0
+    both = np.concatenate([[9.0], _scales(20), factors]).astype("float32")
+    how = {"weight_scales": both, "scales_offset": 1, "quantize_rows": True, "balance_rows": True}
+    y = bd.ops.inner_product(x, b, **how)
+    wanted = bd.ops.inner_product(x * factors, b, weight_scales=_scales(20), quantize_rows=True)
+    np.testing.assert_array_equal(y, wanted)
+    for changes, words in (
+        ({"quantize_rows": False}, "balance_rows needs quantize_rows"),
+        ({"weight_scales": both[:-1]}, "weight_scales must hold"),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+            bd.ops.inner_product(x, b, **(how | changes))
+
+
 def test_narrow_products_have_no_gradient(floats, bytes_of):
     x = tf.constant(floats(2, 8))
     for op in (bd.ops.inner_product, bd.ops.packed_matmul):

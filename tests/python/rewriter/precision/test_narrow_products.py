@@ -133,6 +133,27 @@ def test_outliers_and_constant_channels_of_weights(precision):
         assert snr(wanted[:, channel], got[:, channel]) > _PRECISIONS[precision][1]
 
 
+@pytest.mark.parametrize("precision", ["int8", "int8-dynamic"])
+def test_columns_of_large_numbers_are_balanced_by_calibration(precision, tmp_path):
+    """Those of the input, and those that weights make of them."""
+    large, first, second = np.ones(64, np.float32), rows(64, 64, seed=1), rows(64, 9, seed=2)
+    large[[3, 17]] = 60
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 64])])
+    def two(x):
+        return tf.nn.relu(x @ first) @ second + x @ first[:, :9]
+
+    data, x = rows(120, 64) * large, rows(40, 64, seed=5) * large
+    fast = bd.optimize(two, precision=precision, calibration=data, options=bd.Options(strict=True))
+    balanced = [item.details for item in fast.report.converted if "rows balanced" in item.details]
+    assert len(balanced) == 3
+    alone = bd.optimize(two, precision="int8-dynamic")
+    assert not any("balanced" in item.details for item in alone.report.converted)
+    assert snr(two(x), fast(x)) > snr(two(x), alone(x)) + 6
+    fast.save(tmp_path / "fast")
+    np.testing.assert_array_equal(bd.load(tmp_path / "fast")(x)["output_0"], fast(x))
+
+
 @each_precision
 def test_weights_that_are_no_numbers_stay_float32(precision):
     weights = rows(16, 16)

@@ -8,6 +8,7 @@ import pytest
 from tf_blockdnn.python.rewriter.precision.quantize import (
     Quantization,
     as_int4,
+    balance,
     bias_correction,
     decibels,
     dequantize_int4,
@@ -103,6 +104,38 @@ def test_4_bits_keep_zeros_and_what_a_group_holds(rows, group):
     assert not back[:, 0].any() and not back[::3, 1].any()
     np.testing.assert_allclose(back[:, 2], -2.5, rtol=1e-6)
     assert np.abs(back - weights).max() < np.abs(weights).max() / 4 and snr(weights, back) > 19
+
+
+def _alike(rows, columns, seed):
+    """Rows whose columns go together, as those between layers do, and two of which are large."""
+    rng, mixing = np.random.default_rng(seed), np.random.default_rng(9)
+    x = rng.standard_normal((rows, columns // 4)) @ mixing.standard_normal((columns // 4, columns))
+    x += rng.standard_normal((rows, columns))
+    x[:, [3, 17]] *= 40
+    return x.astype("float32")
+
+
+def test_rounding_to_4_bits_makes_good_what_rows_are_known_to_lose():
+    weights = np.random.default_rng(0).standard_normal((300, 20)).astype("float32")
+    weights[::7], weights[:, 4] = 0.0, 0.5
+    seen, unseen = _alike(500, 300, 1), _alike(500, 300, 2)
+    nearest, known = (
+        dequantize_int4(*quantize_int4(weights, read=read), len(weights)) for read in (None, seen)
+    )
+    wanted = unseen @ weights
+    assert snr(wanted, unseen @ known) > snr(wanted, unseen @ nearest) + 4
+    np.testing.assert_allclose(known[:, 4][weights[:, 4] != 0], 0.5, atol=0.1)
+
+
+def test_columns_of_large_numbers_are_balanced():
+    weights, read = np.random.default_rng(0).standard_normal((64, 20)), _alike(200, 64, 1)
+    weights[5], read[:, 6] = 0.0, 0.0
+    factors = balance(weights.astype("float32"), read)
+    assert factors.dtype == np.float32 and factors.shape == (64,)
+    assert factors[[5, 6]].tolist() == [1.0, 1.0]
+    assert factors[[3, 17]].max() < np.median(factors) / 4
+    even = np.random.default_rng(2).standard_normal((200, 64)).astype("float32")
+    assert balance(weights, even) is None and balance(weights, 0 * even) is None
 
 
 def test_no_4_bits_stand_for_no_numbers():
