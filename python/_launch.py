@@ -17,10 +17,10 @@ import warnings
 
 def is_command_line() -> bool:
     """Whether this process is `tf-blockdnn …` or `python -m tf_blockdnn …`."""
-    name = pathlib.Path(sys.argv[0]).name
-    if name == "-m":  # What sys.argv holds while `python -m` imports the package.
+    path = pathlib.Path(sys.argv[0])
+    if path.name == "-m":  # What sys.argv holds while `python -m` imports the package.
         return "tf_blockdnn" in sys.orig_argv[: sys.orig_argv.index("-m") + 2]
-    return name == "tf-blockdnn"
+    return path.name == "tf-blockdnn" or path.parts[-2:] == ("tf_blockdnn", "__main__.py")
 
 
 def command() -> str:

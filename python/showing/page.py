@@ -260,12 +260,13 @@ h1{font-size:22px;margin:0;overflow-wrap:anywhere}h2{font-size:17px;margin:24px 
 h3{font-size:14px;margin:0 0 8px}small{font-weight:normal;color:#64748b}
 pre{background:#f1f5f9;padding:12px;margin:0 0 16px;white-space:pre-wrap;overflow-wrap:anywhere}
 .both{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:24px}
-@media(max-width:760px){.both{grid-template-columns:minmax(0,1fr)}}
 .losses b{display:inline-block;height:12px;background:var(--ours)}
 .losses .float32 b{background:var(--plain)}.losses .output b{background:var(--reorder)}
 ol{list-style:none;margin:0;padding:0}
 li{line-height:24px;padding-left:8px;border-left:3px solid transparent;
 white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+@media(max-width:760px){.both{grid-template-columns:minmax(0,1fr)}
+li{white-space:normal;overflow-wrap:anywhere}}
 li span{color:#475569}li i{color:#64748b;font-size:12px}
 .region i,.left i,.reorder i,.unfused i{display:block;line-height:15px;white-space:normal;
 overflow-wrap:anywhere}

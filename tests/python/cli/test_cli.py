@@ -356,6 +356,23 @@ def test_low_precision_of_products(call, tmp_path, precision, kind):
     assert 1e-4 < lost < 0.15
 
 
+@pytest.mark.parametrize(
+    "program, is_it",
+    [
+        ("/usr/bin/tf-blockdnn", True),
+        ("/usr/lib/tf_blockdnn/__main__.py", True),  # as `python -m tf_blockdnn` says it
+        ("/usr/lib/other/__main__.py", False),
+        ("serve.py", False),
+    ],
+)
+def test_a_process_knows_whether_it_is_the_command_line(monkeypatch, program, is_it):
+    """Its own threads are no warning of the model's."""
+    from tf_blockdnn.python import _launch
+
+    monkeypatch.setattr("sys.argv", [program, "info"])
+    assert _launch.is_command_line() is is_it
+
+
 def test_warnings_are_lines_of_their_own(call, several, tmp_path):
     """Of what was asked for in vain; how many threads this process has concerns nobody."""
     asked = ("--precision", "int8-weights", "--exclude", ".*", "--signature", "serving_default")
