@@ -39,7 +39,7 @@ def main() -> None:
     console = Console(width=None if sys.stdout.isatty() else 140)
     measured = []
     for name in options.networks:
-        result = _measure(name, options)
+        result = measure(name, options)
         measured.append(result)
         console.print(_table(result, options))
         turns.write(options.output, {"results": measured})
@@ -63,7 +63,7 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measure(name: str, options) -> dict:
+def measure(name: str, options) -> dict:
     """{"network", "batch", "cores_busy_elsewhere", "peers": {peer: {case: [ms], ...}}}."""
     size = NETWORKS[name].size
     images = np.random.default_rng(0).random((options.batch, size, size, 3), np.float32)

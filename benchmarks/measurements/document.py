@@ -1,8 +1,8 @@
 """The files of docs/measurements: one a machine, with lists of rows, and how to read them.
 
-A file is {"machine", "tensorflow_default", "commit", "networks", "low_precision", "recurrent",
-"loading"}. Each row has its own commit, date and number of runs, so that rows of another build show
-that they are. The README and the chart show the file that was measured last.
+A file is {"machine", "tensorflow_default", "commit", and a list of rows for each of KINDS}. Each
+row has its own commit, date and number of runs, so that rows of another build show that they are.
+The README and the chart show the file that was measured last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .plan import SHOWN, Row
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "measurements"
-KINDS = ("networks", "low_precision", "recurrent", "loading")
+KINDS = ("networks", "low_precision", "recurrent", "loading", "training")
 
 
 class Result(NamedTuple):

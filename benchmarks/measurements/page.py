@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
+
 from measuring.results import OURS, fastest, is_ours
 from peers.networks import PEERS
 from peers.rnn import PEERS as RECURRENT_PEERS
+from peers.training import PEERS as TRAINING_PEERS
 
 from . import chart, readme
 from .document import (
@@ -63,6 +66,8 @@ def section(document: dict) -> str:
         parts.append(_times_table(document, each, columns))
     for each in _grouped(document["loading"], "commit"):
         parts.append(_loading(document, each))
+    for each in _grouped(document["training"], "commit"):
+        parts.append(_training(document, each))
     return "\n".join(parts)
 
 
@@ -238,6 +243,26 @@ def _loading(document: dict, results: list[dict]) -> str:
     )
     header = ["network", "original, s", "optimised, s", "original, MiB", "optimised, MiB"]
     return "\n".join([_heading("Loading", document, results, about), markdown_table(header, table)])
+
+
+def _training(document: dict, results: list[dict]) -> str:
+    names = [name for name in TRAINING_PEERS if any(name in row["peers"] for row in results)]
+    table = []
+    for row in results:
+        steps = {n: numbers["step"] for n, numbers in row["peers"].items() if "step" in numbers}
+        medians = {name: statistics.median(step) for name, step in steps.items()}
+        best = min((medians[n] for n in medians if n != "layers"), default=None)
+        ratio = f"{best / medians['layers']:.2f}x" if best and "layers" in medians else ""
+        cells = (
+            times({"median_ms": medians[n], "min_ms": min(steps[n])}) if n in steps else "failed"
+            for n in names
+        )
+        table.append([network(row["model"]), ratio, *cells])
+    about = f"Batch {results[0]['batch']}, {_threads(results[0]['threads'])}, SGD; ms a step"
+    header = ["network", "speed-up", *(TRAINING_PEERS[name].title for name in names)]
+    return "\n".join(
+        [_heading("Training steps", document, results, about), markdown_table(header, table)]
+    )
 
 
 def _files(found: list[dict]) -> dict:

@@ -17,6 +17,7 @@ _WAYS = tuple(
     f"tf_blockdnn-{way}"
     for way in ("keyword", "numpy", "bd.load", "tf.saved_model.load", "tf.function")
 )
+_TRAINING_PEERS = ("layers", "onednn", "plain")
 _LOW = ("tf_blockdnn", "tf_blockdnn-int8", "tf_blockdnn-bf16", "onnxruntime-int8", "openvino-int8")
 _LOW += ("litert-int8", "openvino-bf16", "tensorflow")
 
@@ -26,7 +27,7 @@ class Row:
     """One network or layer, under one condition.
 
     Attributes:
-      kind: "networks", "low_precision", "recurrent" or "loading": its list in the JSON.
+      kind: one of `document.KINDS`: its list in the JSON.
       name: in `models.ZOO`; of "recurrent" CELL/BATCH/STEPS/INPUTS/UNITS.
       peers: names of the table of that kind; none for "loading".
     """
@@ -54,5 +55,6 @@ ROWS = [
     *_networks((*CNNS, *MOBILE, "ssd", "yolo"), _LOW, "low_precision"),
     *_networks((*CNNS, *MOBILE), threads=1),
     *_networks((*CNNS, *MOBILE), batch=8),
+    *_networks(("resnet50", "vgg16", "mobilenetv2", "unet"), _TRAINING_PEERS, "training", batch=8),
     *_networks(("hed", "unet", "nasnetmobile", "convnexttiny", "shufflenetv2", "cnn3d", "dcgan")),
 ]

@@ -10,11 +10,13 @@ import types
 
 import rnn
 import run_models
+import run_training
 from measuring import machine, turns
 from measuring.prepare import SetUpError, Workshop
 from measuring.worker import WorkerError
 from peers.networks import PEERS
 from peers.rnn import PEERS as RECURRENT_PEERS
+from peers.training import PEERS as TRAINING_PEERS
 
 from . import document, loading
 from .plan import Row
@@ -61,18 +63,18 @@ def run(
 
 def set_up(row: Row, workshop: Workshop) -> None:
     """Installs what the row needs and converts its network; says what fails and goes on."""
-    recurrent = row.kind == "recurrent"
-    for peer in row.peers or ("tf_blockdnn",):
-        table = (RECURRENT_PEERS if recurrent else PEERS)[peer]
-        if table.networks and row.name not in table.networks:
+    built = {"recurrent": RECURRENT_PEERS, "training": TRAINING_PEERS}.get(row.kind)  # by workers
+    for name in row.peers or ("tf_blockdnn",):
+        peer = (built or PEERS)[name]
+        if peer.networks and row.name not in peer.networks:
             continue
         try:
-            workshop.interpreter(table.venv)
-            if not recurrent:
-                form = table.other_formats.get(row.name, table.format)
+            workshop.interpreter(peer.venv)
+            if not built:
+                form = peer.other_formats.get(row.name, peer.format)
                 workshop.model(row.name, form, row.batch)
         except SetUpError as error:
-            _say(f"{row.name}, {table.title}: {error}")
+            _say(f"{row.name}, {peer.title}: {error}")
 
 
 def measure(row: Row, runs: int, workshop: Workshop) -> dict:
@@ -82,6 +84,9 @@ def measure(row: Row, runs: int, workshop: Workshop) -> dict:
     if row.kind == "recurrent":
         return rnn.measure(row.name, row.peers, row.threads, 8, workshop)
     options = types.SimpleNamespace(peers=row.peers, runs=runs, burst=5, with_load=False)
+    if row.kind == "training":
+        options.cases, options.batch, options.threads = ("step",), row.batch, row.threads
+        return run_training.measure(row.name, options)
     return run_models.measure(
         row.name, row.batch, row.threads, options, workshop, hint=lambda text: None
     )

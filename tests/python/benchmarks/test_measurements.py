@@ -40,6 +40,7 @@ def a_document(*networks, **more):
         "low_precision": [],
         "recurrent": [],
         "loading": [],
+        "training": [],
     } | more
 
 
@@ -144,6 +145,13 @@ def test_the_readme_says_what_is_won_and_what_it_costs(measurements):
     )
 
 
+def test_training_steps_have_a_table(measurements):
+    row = a_row("unet", batch=8)
+    row["peers"] = {"layers": {"step": [2.0, 1.0, 3.0]}, "onednn": {"step": [4.0]}, "plain": {}}
+    text = measurements.page.section(a_document(training=[row]))
+    assert "| U-Net | 2.00x | 2.00 (1.00) | 4.00 (4.00) | failed |" in text
+
+
 def test_a_file_holds_one_commit(measurements, tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(a_document(a_row(tf_blockdnn=1), commit="abc")))
@@ -158,11 +166,12 @@ def test_every_row_of_the_plan_can_be_measured(measurements):
     from models import ZOO
     from peers.networks import PEERS
     from peers.rnn import PEERS as RECURRENT_PEERS
+    from peers.training import PEERS as TRAINING_PEERS
 
     for row in measurements.plan.ROWS:
         assert row.kind in measurements.document.KINDS
-        table = RECURRENT_PEERS if row.kind == "recurrent" else PEERS
-        assert set(row.peers) <= set(table)
+        tables = {"recurrent": RECURRENT_PEERS, "training": TRAINING_PEERS}
+        assert set(row.peers) <= set(tables.get(row.kind, PEERS))
         assert row.kind == "recurrent" or row.name in ZOO
     keys = [(row.kind, row.name, row.batch, row.threads) for row in measurements.plan.ROWS]
     assert len(keys) == len(set(keys))
