@@ -111,13 +111,25 @@ class Worker {
     MultiplyByValues(group, block, keys);
   }
 
+  // The keys that row r of a block does not end with as masked: a cache has room for those to come,
+  // whose scores need not be read out of it.
+  int64_t KeysBeforeMasked(const Group& group, const Block& block, int64_t r, int64_t keys) const {
+    if (!d_.has_mask || d_.mask.key_stride != 1) return keys;
+    const uint8_t* mask =
+        buffers_.mask + d_.mask.offset(group.b, block.n, block.t) + r * RowStride(d_.mask.strides);
+    while (keys > 0 && mask[keys - 1] == 0) --keys;
+    return keys;
+  }
+
   void RunUnpacked(const Group& group, const Block& block, int64_t keys) const {
     const float* k = buffers_.k + d_.k.offset(group.b, group.g, 0);
     const float* v = buffers_.v + d_.v.offset(group.b, group.g, 0);
     float* dst = buffers_.dst + d_.dst.offset(group.b, block.n, block.t);
     for (int64_t r = 0; r < block.rows; ++r) {
-      plan_.kernels->dots(queries_ + r * d_.head_size, k, d_.k.row, keys, d_.head_size,
-                          scores_ + r * plan_.scores_stride);
+      float* const scores = scores_ + r * plan_.scores_stride;
+      const int64_t scored = KeysBeforeMasked(group, block, r, keys);
+      plan_.kernels->dots(queries_ + r * d_.head_size, k, d_.k.row, scored, d_.head_size, scores);
+      std::fill(scores + scored, scores + keys, 0.f);  // the mask's number comes there
     }
     Weigh(group, block, keys);
     for (int64_t r = 0; r < block.rows; ++r) {

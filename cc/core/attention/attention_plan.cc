@@ -11,8 +11,9 @@ namespace {
 // Scores of a block stay in L1 beside a panel where two tiles of rows allow it, and else in a half
 // of L2.
 constexpr int64_t kL1ScoresBytes = 24 << 10;
-// A task of less than some 20 us is not worth a thread (thread_pool.h): about so many products.
-constexpr int64_t kTaskProducts = 1 << 20;
+// A task of less than some 20 us is not worth a thread (thread_pool.h): about so many products; of
+// few rows, which wait for keys and values, half as long, with so much of these.
+constexpr int64_t kTaskProducts = 1 << 20, kTaskBytes = 128 << 10;
 // Tasks for each thread, so that one that is held up costs little. More of them pack more.
 constexpr int64_t kTasksPerThread = 2;
 // Fewer rows that share keys do not pay for packing them.
@@ -103,8 +104,10 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
   const int64_t groups = d.batch * d.kv_heads, blocks = p.lines * p.line_blocks;
   const double products =
       static_cast<double>(d.batch) * d.heads * d.queries * d.keys * (d.head_size + d.value_size);
-  const int64_t useful = static_cast<int64_t>(
-      std::clamp(products / kTaskProducts, 1., static_cast<double>(kTasksPerThread * threads)));
+  const double read = static_cast<double>(groups) * d.keys * (d.head_size + d.value_size) * 4;
+  const double wanted = std::max(products / kTaskProducts, p.packs ? 0. : read / kTaskBytes);
+  const int64_t useful =
+      static_cast<int64_t>(std::clamp(wanted, 1., static_cast<double>(kTasksPerThread * threads)));
   p.parts = std::min(blocks, CeilDiv(useful, groups));
   p.tasks = useful == 1 ? 1 : groups * p.parts;
 

@@ -450,12 +450,13 @@ void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   });
 }
 
-// Few rows: blocks by blocks, of which each task has memory enough to wait for.
+// Few rows: blocks by blocks, of which each task has memory enough to wait for: some 10 us, since
+// workers are awake between the layers of a step, and those that sleep delay nobody.
 void SplitNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool) {
-  constexpr int64_t kStep = 4;
+  constexpr int64_t kStep = 4, kBytes = kTaskBytes / 2;
   const int64_t blocks = CeilDiv(plan.desc.n, kBlock), steps = CeilDiv(blocks, kStep);
   const int64_t wanted =
-      std::max(rows * plan.desc.k * plan.desc.n / kTaskProducts, plan.packed_bytes / kTaskBytes);
+      std::max(rows * plan.desc.k * plan.desc.n / kTaskProducts, plan.packed_bytes / kBytes);
   const int64_t tasks =
       std::clamp<int64_t>(wanted, 1, std::min<int64_t>(steps, 2 * pool.num_threads()));
   const RowsInDigits in_digits = DigitsOf(plan, args, rows);

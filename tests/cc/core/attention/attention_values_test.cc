@@ -63,6 +63,31 @@ TEST(AttentionValues, FullyMaskedRows) {
   }
 }
 
+// A cache with room for keys to come, whatever lies there; in tasks of their own and in one.
+TEST(AttentionValues, KeysThatAreToCome) {
+  for (Isa isa : TestIsas()) {
+    for (int64_t queries : {1, 3, 5}) {
+      for (int64_t known : {0, 1, 36, 500, 700}) {
+        Case c;
+        c.queries = queries;
+        c.keys = 700;
+        c.head_size = c.value_size = 64;
+        c.biases = {{1, false, true}};
+        c.mask = {{1, false, false}};
+        Tensors tensors(c);
+        for (int64_t s = 0; s < c.keys; ++s) tensors.mask[s] = s < known && s != 2;
+        const int64_t row = c.heads * c.head_size;
+        for (int64_t i = known * row; i < c.keys * row; ++i) tensors.k[i] = kNan;
+        tensors.Run(isa, 3);
+        const std::vector<float> expected = tensors.Expected();
+        for (size_t i = 0; i < expected.size(); ++i) {
+          ASSERT_NEAR(tensors.dst[i], expected[i], 6e-6) << c.Name(isa) << " of " << known;
+        }
+      }
+    }
+  }
+}
+
 TEST(AttentionValues, FullyMaskedRowsOfNoWeight) {
   for (Isa isa : TestIsas()) {
     Case c;
