@@ -154,6 +154,27 @@ def test_columns_of_large_numbers_are_balanced_by_calibration(precision, tmp_pat
     np.testing.assert_array_equal(bd.load(tmp_path / "fast")(x)["output_0"], fast(x))
 
 
+@pytest.mark.parametrize("precision", ["int8", "int8-dynamic", "int4-weights"])
+def test_calibration_that_says_little_of_products(precision):
+    """Data that fit in no way are one line; zeros, one number a column, and few rows are enough."""
+    model = two_layers(7)
+    for data, words in (
+        (rows(8, 5, 6), "batch 0, .* is .*; the function takes"),
+        (rows(8, 5, 7) * np.float32(np.nan), "holds NaN or infinities"),
+        (rows(0, 5, 7), "no samples"),
+    ):
+        with pytest.raises(ValueError, match=words) as caught:
+            bd.optimize(model, precision=precision, calibration=data)
+        assert "\n" not in str(caught.value)
+    x, plain = rows(3, 5, 7), bd.optimize(model, precision="int8-weights")
+    for data in (0 * rows(8, 5, 7), np.ones((8, 5, 7), np.float32), rows(1, 1, 7)):
+        fast = bd.optimize(model, precision=precision, calibration=data)
+        assert layer_types(fast.report) == ["int4" if precision == "int4-weights" else "int8"] * 2
+        assert snr(plain(x), fast(x)) > 12
+        np.testing.assert_allclose(fast(0 * x), plain(0 * x), atol=0.3)
+        assert fast(x[:0]).shape == (0, 5, 33)
+
+
 @each_precision
 def test_weights_that_are_no_numbers_stay_float32(precision):
     weights = rows(16, 16)
