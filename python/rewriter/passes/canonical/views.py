@@ -70,11 +70,14 @@ class Views:
         takes: Callable[[Ref, Body], bool] = lambda ref, body: False,
     ):
         self.body, self._is_kind, self._takes = body, is_kind, takes
+        self._sunk: set[str] = set()  # nodes that make a view behind work that was done on x
 
     def view(self, ref: Ref) -> View | None:
         """The view that a tensor is."""
         node, body = self.body.view.producer(ref), self.body
-        if node.op not in VIEWS or node.payload is not None or not self._is_kind(node, body):
+        if node.op not in VIEWS or node.payload is not None:
+            return None
+        if node.name not in self._sunk and not self._is_kind(node, body):
             return None
         shape = body.shapes.shape(node.inputs[0]) or (None,) * body.shapes.rank(ref)
         source = [(Index(size),) for size in shape]
@@ -106,6 +109,7 @@ class Views:
         body, write, (_, *settings) = self.body, self.body.writer(node.name), view.node.inputs
         before, after = (body.shapes.shape(ref) for ref in (view.node.ref, node.ref))
         done = self._below(node, inputs)
+        self._sunk.add(node.name)
         if view.node.op == "Reshape":
             if node.op in _WIDENING:
                 before, settings = after, [open_sizes(after)]

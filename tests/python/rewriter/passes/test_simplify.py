@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,16 @@ def test_a_bias_of_rows_alone_stays_between_reshapes(rewrite):
     result = rewrite(_by_rows_and_columns(_ROWS), *specs)
     assert "Attention" not in result.blockdnn
     result.assert_same(*(np.random.default_rng(0).standard_normal(s, np.float32) for s in specs))
+
+
+@converts([None, 36, 32], {"Conv": 1, "InnerProduct": 1, "Reorder": 2})
+def test_an_activation_of_tokens_is_the_convolutions(x, weights):
+    """As in the feed-forward layers of SegFormer and PVT; a gelu reads the tokens twice."""
+    y = tf.nn.depthwise_conv2d(
+        tf.reshape(x, [-1, 6, 6, 32]), weights(3, 3, 32, 1), [1, 1, 1, 1], "SAME"
+    )
+    tokens = tf.nn.gelu(tf.reshape(tf.nn.bias_add(y, weights(32)), [-1, 36, 32]))
+    return tf.tensordot(tokens, weights(32, 8), 1)
 
 
 @pytest.mark.parametrize("is_read_twice", [False, True])
