@@ -7,16 +7,20 @@ It does not look into the functions of regions, and patterns know fewer spelling
     x[:n, ...] = x of n,    x * s = x * [s, s, ..],  s [N, 1, 1, 1], x [N, H, W, C]
     reshape(reshape(x) + a + b) = x + reshape(a + b), as attention by rows and columns adds biases
     exp(x - max(x)) / sum(exp(x - max(x))) = softmax(x)
-    x padded by nothing = x,    [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
+    x padded by nothing = x,    x * ones_like(x) = x
+    div_no_nan(x, sum(ones_like(y), axes)) = x / n of n elements, as Keras 2 takes moments of groups
+    [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
 
 The last one merges patches in Swin: four slices with steps take six times as long as a transpose.
 And a Reshape to [batch, 1, 1, C], spelled Shape, StridedSlice, Pack, becomes one to [-1, 1, 1, C]
 where symbolic sizes allow: then nobody asks a blocked tensor for its shape.
 """
 
+import math
+
 import numpy as np
 
-from ....graph import INT32, Body, Expr, Node, is_float32, open_sizes
+from ....graph import INT32, Body, Expr, Node, Ref, is_float32, open_sizes
 from ....tensorflow_private import dtypes
 from ...context import Context
 
@@ -102,10 +106,11 @@ def _add_behind(node: Node, body: Body) -> None:
     write.put("AddV2", split.inputs[0], write.reshape("flat", total, flat))
 
 
-def _bypass(node: Node, body: Body) -> None:
+def _bypass(node: Node, body: Body, x: Ref | None = None) -> None:
     if not body.view.is_fetched(node.ref):  # its name is the output's
-        body.view.replace_uses(node.ref, node.inputs[0])
-        body.view.remove_dead([node.name])
+        sources = [ref.node for ref in node.inputs]
+        body.view.replace_uses(node.ref, x or node.inputs[0])
+        body.view.remove_dead([node.name, *sources])
 
 
 def _slice(node: Node, body: Body) -> None:
@@ -177,6 +182,43 @@ def _divide(node: Node, body: Body) -> None:
     return None
 
 
+def _divide_by_number(node: Node, body: Body) -> None:
+    """Divides by a number that is known not to be 0."""
+    x, divisor = node.inputs
+    number = _number(divisor, body)
+    if number and is_float32(body.view, node.ref) and body.shapes.equal(x, node.ref):
+        body.writer(node.name).put("RealDiv", x, np.float32(number))
+
+
+def _multiply(node: Node, body: Body) -> None:
+    for x, other in (node.inputs, node.inputs[::-1]):
+        if _number(other, body) == 1.0 and body.shapes.equal(x, node.ref):
+            return _bypass(node, body, x)
+    return _spread(node, body)
+
+
+def _number(ref: Ref, body: Body, depth: int = 4) -> float | None:
+    """What each element of a tensor is that is made like another one, whatever that holds.
+
+    Args:
+        depth: how many nodes behind such a one it may be.
+    """
+    node, shapes = body.view.producer(ref), body.shapes
+    if node.op in _ALIKE or not depth:
+        return _ALIKE.get(node.op)
+    if node.op == "Reshape":
+        return _number(node.inputs[0], body, depth - 1)
+    if node.op == "AddV2":
+        numbers = [_number(each, body, depth - 1) for each in node.inputs]
+        return None if None in numbers else sum(numbers)
+    if node.op != "Sum" or (number := _number(node.inputs[0], body, depth - 1)) is None:
+        return None
+    shape, axes = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[1])
+    sizes = [shape[axis] for axis in axes] if shape is not None and axes is not None else [None]
+    count = math.prod(sizes) if all(isinstance(size, int) for size in sizes) else _MOST_EXACT
+    return number * count if count < _MOST_EXACT else None
+
+
 def _spread(node: Node, body: Body) -> None:
     """Gives each channel the number that its sample has for all: blocked tensors know those."""
     pictures = [body.shapes.shape(ref) for ref in node.inputs]
@@ -191,6 +233,8 @@ def _spread(node: Node, body: Body) -> None:
 
 
 _OF_AXES = ("Max", "Sum")
+_ALIKE = {"OnesLike": 1.0, "ZerosLike": 0.0}
+_MOST_EXACT = 1 << 24  # Sums of more ones are not exact in float32.
 # exponent -> the op that computes that power
 _POWERS = {-1.0: "Reciprocal", -0.5: "Rsqrt", 0.5: "Sqrt", 2.0: "Square"}
 # The phases (i, j) in their order -> the order of axes of [N, H / 2, i, W / 2, j, C].
@@ -200,11 +244,13 @@ _PHASES = {
 }
 _RULES = {
     "ConcatV2": _merge,
+    "DivNoNan": _divide_by_number,
+    "Mul": _multiply,
     "Pad": _pad,
     "Pow": _power,
     "Reshape": _reshape,
     "StridedSlice": _slice,
     "Transpose": _transpose,
     "RealDiv": _divide,
-    **dict.fromkeys(("Add", "AddV2", "Mul", "Sub"), _spread),
+    **dict.fromkeys(("Add", "AddV2", "Sub"), _spread),
 }

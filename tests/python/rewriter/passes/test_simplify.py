@@ -194,3 +194,24 @@ def test_repetitions_of_pixels_are_a_resize(rewrite, conv):
 
     result = rewrite(function, [None, 6, 5, 16])
     assert result.blockdnn == {"Conv": 2, "Reorder": 2, "Resize": 1}
+
+
+_GROUPS = [-1, 6, 6, 4, 8]
+
+
+@converts([None, 6, 6, 32], some={"Conv": 2, "Reorder": 2}, ops={"OnesLike": 0, "DivNoNan": 0})
+def test_moments_that_are_weighted_by_ones_are_plain(x, conv):
+    """As Keras 2 normalises groups."""
+    y, ones = conv(x, 32), tf.reshape(tf.ones_like(x), _GROUPS)
+    groups = tf.reshape(y, _GROUPS)
+    moments = tf.nn.weighted_moments(groups, [1, 2, 4], ones, keepdims=True)
+    groups = tf.nn.batch_normalization(groups, *moments, None, None, 1e-3)
+    return conv(tf.nn.relu(tf.reshape(groups, [-1, 6, 6, 32])), 32)
+
+
+@pytest.mark.parametrize("weight", [2.0, 0.0])
+def test_moments_of_other_weights_stay(rewrite_beside, weight):
+    def mean(x):
+        return tf.nn.weighted_moments(x, [1, 2], tf.ones_like(x) * weight + tf.zeros_like(x))[0]
+
+    assert rewrite_beside(mean, [2, 4, 4, 8]).ops["DivNoNan"] == 1
