@@ -80,7 +80,7 @@ rewriter.
 Every op runs on every x86-64 CPU: kernels are compiled for plain x86-64 (`generic`), for AVX2 and
 for AVX-512, those of int8 and bf16 for VNNI and AVX512-BF16, too, and the library chooses when it
 is loaded. `BlockdnnConvDepthwise` is a 1x1 convolution and the depthwise one after it, in one op; a
-depthwise convolution alone is `BlockdnnConv`, in all of its types. `algorithm="paired"`
+depthwise convolution alone is `BlockdnnConv`, in all of its types. `how="paired"`
 ([FIP](algorithms.md#fip)) exists for AVX-512 only and is `"direct"` elsewhere. *Ranks* are those of
 the source in each layout; nChw16c has rank 5. *Training* says whether the op has a gradient. [Keras
 layers](api.md#layers) have a table of their own.

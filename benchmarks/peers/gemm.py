@@ -57,7 +57,7 @@ def tf_blockdnn(library: str, inputs: Mapping[str, np.ndarray], threads: int) ->
 
     def make(case: str):
         a, b = map(tf.constant, matrices(case))
-        return lambda: bd.ops.packed_matmul(a, b, constant_b=True)
+        return lambda: bd.ops.packed_matmul(a, b, how="constant")
 
     return _cases(inputs, make)
 

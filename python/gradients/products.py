@@ -13,8 +13,7 @@ def _inner_product(called, dy):
     src, weights, shape = called.src, called.weights, called.weights_shape
 
     def forward(src, weights, *_):
-        modes = dict(algorithm=called.algorithm, scratchpad_mode=called.scratchpad_mode)
-        return inner_product(src, weights, **modes)
+        return inner_product(src, weights, how=f"{called.algorithm} {called.scratchpad_mode}")
 
     def backward(dz) -> list:
         dz, dsrc, dweights = tf.reshape(dz, [-1, shape[1]]), None, None
@@ -45,7 +44,7 @@ def _packed_matmul(called, dy):
     def backward(dz) -> list:
         da = db = None
         if called.wants("a"):
-            da = packed_matmul(dz, b, transpose_b=not transpose_b, algorithm=called.algorithm)
+            da = packed_matmul(dz, b, transpose_b=not transpose_b, how=called.algorithm)
             da = tf.transpose(da) if transpose_a else da
         if called.wants("b"):
             left, dy = a if transpose_a else tf.transpose(_rows(a)), _rows(dz)

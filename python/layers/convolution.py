@@ -89,7 +89,7 @@ class ConvolutionLayer(BlockedLayer):
             weights_shape=shape,
             groups=groups,
             post_ops=chain,
-            algorithm=self.algorithm,
+            how=self.algorithm,
             src_layout=layout,
             dst_layout=NCHW16C if dst_blocked else NHWC,
             **window,
@@ -179,7 +179,7 @@ class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
             strides=self.strides,
             padding=self.padding,
             post_ops=self.with_bias(training),
-            algorithm=self.algorithm,
+            how=self.algorithm,
             src_layout=NCHW16C if self.reads_blocked else NHWC,
             dst_layout=NCHW16C if self.writes_blocked else NHWC,
         )
@@ -267,7 +267,7 @@ class _ConvTranspose(ConvolutionLayer):
             strides=strides,
             crops=crops,
             post_ops=chain,
-            algorithm=self.algorithm,
+            how=self.algorithm,
             dst_layout=NCHW16C if blocked else NHWC,
         )
         if blocked and not self.writes_blocked:
@@ -299,7 +299,7 @@ class Conv3DTranspose(_ConvTranspose, keras.layers.Conv3DTranspose):
         s q + r."""
         depth, stride = self.kernel_size[0], self.strides[0]
         options = dict(strides=self.strides[1:], crops=self._crops()[1:])
-        options["algorithm"] = self.algorithm
+        options["how"] = self.algorithm
         if depth == stride and self._crops()[0] == [0, 0]:  # nothing is added up
             options, chain = options | {"post_ops": chain}, None
         last = (depth - 1) // stride

@@ -203,7 +203,7 @@ def fuse_1x1(x, weights, chain: PostOps, window: dict):
         post_ops=producer.chain,
         args=producer.arguments["args"],
         depthwise_post_ops=chain,
-        algorithm=producer.arguments["algorithm"],
+        how=Called(producer.op).algorithm,
         **window,
     )
 

@@ -102,7 +102,7 @@ class Packed:
             return_sequences=self.return_sequences,
             zero_output_for_mask=self.zero_output_for_mask,
             training=bool(training),
-            algorithm=self.algorithm,
+            how=self.algorithm,
         )
         # Keras takes the first or the second, by return_sequences.
         return result.dst, result.dst, list(result.states)

@@ -6,6 +6,8 @@ from numbers import Integral, Real
 import numpy as np
 import tensorflow as tf
 
+from ..graph import definition
+
 
 class InvalidArgument(tf.errors.InvalidArgumentError, ValueError):
     """A request that cannot be met; the message is one line that names it and the remedy.
@@ -101,18 +103,46 @@ def types_of(src, dtype, src_quantization, dst_quantization) -> dict:
     return {"dst_type": dtype} | quantized
 
 
-SCRATCHPAD_MODES = ("user", "library")
+# Attributes that say how an op runs, each by words of `how`: those of a choice are its values.
+CHOICES = ("algorithm", "scratchpad_mode")
+FLAGS = {"constant_weights": "constant", "constant_b": "constant", "round_rows": "rounded"}
+# What `how` says of those words, where a docstring does not.
+HOW = {
+    "direct": "sums exactly the products of the definition, where the default, "
+    '"auto", takes what is faster; the other algorithms are those of `conv`',
+    "constant": "weights and channel operands never change, so that the op may keep their packed "
+    "form from the first call on",
+    "rounded": "rows may become bfloat16 where they are multiplied",
+    "library": "temporary memory stays with the kernel, instead of coming from TensorFlow's "
+    'allocator for each execution ("user", the default). Both are safe on many threads',
+}
 
 
-def check_scratchpad_mode(name: str, mode) -> str:
-    """`mode`, the argument `name`, if it says who provides the temporary memory of an op.
+def how_words(op: str) -> dict[str, tuple[str, object]]:
+    """The words of `how` that an op takes: word -> (attribute, value)."""
+    words = {}
+    for attr in definition(op).attr:
+        if attr.name in CHOICES:
+            words |= {w.decode(): (attr.name, w.decode()) for w in attr.allowed_values.list.s}
+        elif attr.name in FLAGS:
+            words[FLAGS[attr.name]] = attr.name, True
+    return words
+
+
+def read_how(words: dict[str, tuple[str, object]], how) -> dict:
+    """The attributes that `how` says, words in any order.
 
     Raises:
-      ValueError: it is none of SCRATCHPAD_MODES.
+      ValueError: an unknown word, or two of one attribute.
     """
-    if mode in SCRATCHPAD_MODES:
-        return mode
-    raise ValueError(f'{name} must be "user" or "library", got {mode!r}')
+    attributes = {}
+    for word in how.split() if isinstance(how, str) else [how]:
+        if word not in words:
+            raise ValueError(f"how: {word!r} is none of the words {', '.join(words)}")
+        attribute, value = words[word]
+        if attributes.setdefault(attribute, value) != value:
+            raise ValueError(f"how: {how!r} says {attribute} twice")
+    return attributes
 
 
 # Argument -> how the attribute of that name comes from (name, what users pass).
@@ -124,7 +154,6 @@ READERS = {
     "ksize": pair,
     "paddings": sides,
     "pool": pair,
-    "scratchpad_mode": check_scratchpad_mode,
     "src_part": pair,
     "src_quantization": quantization,
     "strides": pair,
@@ -133,14 +162,10 @@ READERS = {
 
 # What docstrings of functions say of arguments that they leave out.
 ARGUMENTS = {
-    "algorithm": '"auto" takes what is faster; "direct" sums exactly the products of the '
-    "definition; the others as in `conv` (docs/algorithms.md).",
     "args": "float32 operands that the chain calls #0, #1, ... A channel operand has an element "
     "for each output channel; a tensor operand and the operand of a sum have the shape and layout "
     "of the result. Operands that `PostOps` holds are not listed here.",
     "channels": "C.",
-    "constant_weights": "whether weights and channel operands never change, so that the op may "
-    "keep their packed form from the first call on.",
     "dilations": "pixels between neighbours in the kernel, one integer or [height, width].",
     "dst": "the previous contents of the result, which sums without an operand add: float32, of "
     "the shape of the result, plain or in its layout. The result takes the memory of dst if "
@@ -160,9 +185,6 @@ ARGUMENTS = {
     "zeros.",
     "post_ops": 'a `PostOps`, or its text, which joins entries by ";", for example '
     '"binary(add,channel,#0);sum(#1);eltwise(relu)".',
-    "scratchpad_mode": 'who provides temporary memory. "user" takes it from TensorFlow\'s '
-    'allocator for each execution; "library" keeps buffers with the kernel. Both are safe on many '
-    "threads.",
     "src_blocks": "with src_part = (0, a multiple of 16), which blocks of 16 channels of the wider "
     "tensor are src, ascending, if they do not follow each other.",
     "src_layout": '"nhwc" or "nChw16c".',

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from ..graph import attribute_types, defaults, definition
-from .arguments import ARGUMENTS, RAISES, padding_argument
+from .arguments import ARGUMENTS, HOW, RAISES, how_words, padding_argument, read_how
 from .post_ops import PostOps
 from .record import RECORDS, Record
 
@@ -41,14 +41,16 @@ def function_of(record: type[Record], passes: str = "") -> Callable:
     those of the function of bd.ops, but for `passes` and the name: attributes of the op, by their
     names, that it has nothing to say about. Their types and defaults are those of the registration.
     An argument that is named like an attribute is that; None is the op's default where it is the
-    argument's; `into` is the op's last input where that is a list.
+    argument's; `into` is the op's last input where that is a list. All that says how the op runs is
+    one argument, `how`.
     """
 
     def decorate(prepare: Callable) -> Callable:
         known, usual = attribute_types(record.op), defaults(record.op)
         declared = inspect.signature(prepare).parameters
-        passed = {name: _parameter(name, known, usual) for name in passes.split()}
-        passed["name"] = _parameter("name", known, usual)
+        words = how_words(record.op)
+        names = [*passes.split(), *["how"] * bool(words), "name"]
+        passed = {name: _parameter(name, known, usual) for name in names}
         parameters = dict(declared) | passed
         positional = [p.name for p in declared.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         required = [p.name for p in passed.values() if p.default is p.empty]
@@ -75,7 +77,8 @@ def function_of(record: type[Record], passes: str = "") -> Callable:
                 into = arguments.get("into")
                 inputs = (*inputs, [] if into is None else [tf.convert_to_tensor(into)])
             values = {name: value for name, value in arguments.items() if name in known}
-            attributes = fixed | values | call.attributes
+            how = read_how(words, arguments.get("how", ""))
+            attributes = fixed | values | how | call.attributes
             result = record.run(*inputs, name=arguments.get("name"), **attributes)
             return result if call.then is None else call.then(result)
 
@@ -84,7 +87,7 @@ def function_of(record: type[Record], passes: str = "") -> Callable:
             parameters=list(parameters.values())
         )
         if prepare.__doc__:
-            function.__doc__ = documented(inspect.getdoc(prepare), parameters)
+            function.__doc__ = documented(inspect.getdoc(prepare), parameters, words)
         return function
 
     return decorate
@@ -94,6 +97,8 @@ def _parameter(name: str, known: Mapping, usual: Mapping) -> inspect.Parameter:
     """The keyword argument that is that attribute: None where its default is an empty list, and one
     number where all of the list are the same."""
     default = usual.get(name, inspect.Parameter.empty if name in known else None)
+    if name == "how":
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default="", annotation=str)
     if isinstance(default, list):
         default = default[0] if default else None
     kinds = {"string": str, "int": int, "bool": bool, "float": float}
@@ -103,13 +108,23 @@ def _parameter(name: str, known: Mapping, usual: Mapping) -> inspect.Parameter:
     )
 
 
-def documented(text: str, parameters: Mapping) -> str:
+def documented(text: str, parameters: Mapping, words: Mapping = MappingProxyType({})) -> str:
     """A docstring with all arguments in their order, those that it leaves out from `ARGUMENTS`, and
-    with the errors that all ops raise unless it names others."""
+    with the errors that all ops raise unless it names others.
+
+    Args:
+        words: those of `how`; it says what the docstring does not say of them.
+    """
     head, *sections = re.split(r"\n\n(?=[A-Z]\w+:)", text)
     by_title = {section.partition(":")[0]: section for section in sections}
     entries = re.split(r"\n  (?! )", by_title.pop("Args", "Args:"))[1:]
     described = {name: entry for entry in entries for name in entry.partition(":")[0].split(", ")}
+    if words:
+        said = " ".join(described.get("how", "how: words in any order.").split())
+        shared = [
+            f' "{w}": {text}.' for w, text in HOW.items() if w in words and f'"{w}"' not in said
+        ]
+        described["how"] = _entry(said + "".join(shared))
     lines = dict.fromkeys(
         described.get(name) or _entry(f"{name}: {ARGUMENTS[name]}") for name in parameters
     )
@@ -169,6 +184,14 @@ class Called:
         """The argument `padding` of its function."""
         return padding_argument(self.padding, getattr(self, "explicit_paddings", ()))
 
+    @property
+    def how(self) -> str:
+        """The argument `how` of its function."""
+        words = how_words(self.op.type)
+        return " ".join(
+            word for word, (name, value) in words.items() if getattr(self, name) == value
+        )
+
     def attributes(self) -> dict:
         """All attributes, but for data types and the lengths of lists."""
         counts = {arg.number_attr for arg in definition(self.op.type).input_arg}
@@ -187,6 +210,8 @@ class Called:
                 arguments[name] = PostOps.parse(getattr(self, name))
             elif name == "dtype":
                 arguments[name] = self.dst_type
+            elif name == "how":
+                arguments[name] = self.how
             elif name not in ("dst", "name"):
                 arguments[name] = getattr(self, name)
                 if name not in self._inputs and arguments[name] == []:

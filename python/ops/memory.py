@@ -52,7 +52,7 @@ class MemoryPlan:
 
     @property
     def kept(self) -> int:
-        """Bytes of scratchpad that the op keeps between executions: 0 with scratchpad_mode="user".
+        """Bytes of scratchpad that the op keeps between executions: 0 in the mode "user".
 
         With "library" it keeps them for each of the executions that ran at once, at most four;
         these are the bytes for one.
@@ -72,7 +72,7 @@ def memory_plan(op, *shapes, threads: int | None = None, args=(), **arguments) -
         starts with that question if it has not yet, and refuses to change its thread settings
         from then on, so the answer holds for every later execution.
       args: as `shapes`, for the operands of post-ops.
-      **arguments: all others of the op, by name, scratchpad_mode included; a tensor among them
+      **arguments: all others of the op, by name, `how` included; a tensor among them
         may be a tf.TensorSpec.
 
     Returns:
@@ -84,7 +84,7 @@ def memory_plan(op, *shapes, threads: int | None = None, args=(), **arguments) -
 
     Example:
       >>> shapes, options = [(1, 4, 56, 56, 16), (3, 3, 64, 64)], {"padding": "SAME"}
-      >>> plan = bd.ops.memory_plan("conv", *shapes, algorithm="direct", **options)
+      >>> plan = bd.ops.memory_plan("conv", *shapes, how="direct", **options)
       >>> plan.algorithm, list(plan.pieces)
       ('direct', ['strip'])
     """

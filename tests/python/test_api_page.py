@@ -149,7 +149,7 @@ def test_arguments_are_explained_and_layers_are_one_table():
 
 def test_what_ops_share_is_said_once():
     page = make_api.page("api-ops.md")
-    said = make_api.ARGUMENTS["scratchpad_mode"].split(". ")[1]
+    said = make_api.ARGUMENTS["src_part"].split(". ")[1]
     assert " ".join(page.split()).count(said) == 1 and page.count("do not fit each other") == 1
     conv = page.partition("### `bd.ops.conv`")[2].partition("\n### ")[0]
     assert "\n- `groups`: " in conv and "\n- `into`: " not in conv

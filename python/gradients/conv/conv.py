@@ -16,7 +16,7 @@ def _gradient(called, dy):
     chain = Chain.of(called.post_ops, geometry.out_channels, geometry.dst_layout)
 
     def forward(src, weights, *_):
-        return geometry.forward(src, weights, scratchpad_mode=called.scratchpad_mode)
+        return geometry.forward(src, weights, called.scratchpad_mode)
 
     def backward(dz) -> list:
         return _both(called, geometry, called.src, called.weights, dz)

@@ -68,7 +68,7 @@ def _conv(geometry: ConvGeometry, dz, weights, padding, dilations=(1, 1)):
         padding=padding,
         dilations=list(dilations),
         groups=geometry.groups,
-        algorithm=geometry.algorithm,
+        how=geometry.algorithm,
         src_layout=geometry.dst_layout,
         dst_layout=geometry.src_layout,
     )
@@ -118,7 +118,7 @@ def _by_transposed(geometry: ConvGeometry, dz, weights, sizes, outs):
         weights,
         strides=geometry.strides,
         crops=crops,
-        algorithm=geometry.algorithm,
+        how=geometry.algorithm,
         dst_layout=layout,
     )
     if layout == geometry.src_layout:

@@ -18,7 +18,7 @@ def _gradient(called, dy):
 
     def formula(src, weights, depthwise_weights, *args):
         src = part_of(src, called.src_part, shape[2], called.src_blocks)
-        x = conv(src, elements(weights, offset, shape), padding="VALID", algorithm=algorithm)
+        x = conv(src, elements(weights, offset, shape), padding="VALID", how=algorithm)
         x = chain.apply(x, args[:num_args])
         x = conv(
             x,
@@ -27,7 +27,7 @@ def _gradient(called, dy):
             dilations=called.dilations,
             padding=called.padding_argument,
             groups=channels,
-            algorithm=algorithm,
+            how=algorithm,
         )
         return depthwise_chain.apply(x, args[num_args:])
 

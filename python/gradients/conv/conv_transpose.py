@@ -61,7 +61,7 @@ def _forward(src, filters, strides, crops, layout: str, inside: bool, algorithm:
     top, bottom, left, right = crops
     within = [[top, bottom], [left, right]] if inside else [[0, min(bottom, 0)], [0, min(right, 0)]]
     z = conv_transpose(
-        src, filters, strides=strides, crops=within, dst_layout=layout, algorithm=algorithm
+        src, filters, strides=strides, crops=within, dst_layout=layout, how=algorithm
     )
     if inside:
         return z

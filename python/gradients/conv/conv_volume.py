@@ -76,7 +76,7 @@ def _of_src(called, src, weights, dz):
         flipped,
         depth=depth,
         padding=padding,
-        algorithm=called.algorithm,
+        how=called.algorithm,
         src_layout=dst_layout,
         dst_layout=src_layout,
     )

@@ -68,7 +68,7 @@ class ConvGeometry:
             return need // 2, need - need // 2
         return tuple(self.padding[axis])
 
-    def forward(self, src, weights, **options):
+    def forward(self, src, weights, scratchpad_mode: str = "user"):
         """The convolution itself."""
         return conv(
             src,
@@ -79,6 +79,5 @@ class ConvGeometry:
             groups=self.groups,
             src_layout=self.src_layout,
             dst_layout=self.dst_layout,
-            algorithm=self.algorithm,
-            **options,
+            how=f"{self.algorithm} {scratchpad_mode}",
         )

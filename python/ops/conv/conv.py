@@ -84,8 +84,8 @@ class Conv(WithSum, Convolution, title="convolution"):
 
 @function_of(
     Conv,
-    "strides padding dilations pool weights_offset constant_weights algorithm "
-    "scratchpad_mode src_part src_blocks dst_part into src_quantization dst_quantization",
+    "strides padding dilations pool weights_offset src_part src_blocks dst_part into "
+    "src_quantization dst_quantization",
 )
 def conv(
     src,
@@ -120,10 +120,10 @@ def conv(
         and a clamp (relu, relu6, ...). The result has the bits of `pool` after the
         convolution; everything else needs that op.
       channels: C; default weights_shape[2] * groups.
-      algorithm: "direct" sums exactly the products of the definition; "winograd"
-        saves multiplications of some windows, "paired" (FIP: nChw16c, one group, AVX-512) a
-        third of all, and both round more (docs/algorithms.md); where one does not apply it is
-        "direct". "auto" takes what is faster.
+      how: words in any order, such as "direct constant". "direct" sums exactly the products of the
+        definition; "winograd" saves multiplications of some windows, "paired" (FIP: nChw16c, one
+        group, AVX-512) a third of all, and both round more (docs/algorithms.md); where one does not
+        apply it is "direct". The default, "auto", takes what is faster.
       dtype: of the result, by default float32. From a bfloat16 or uint8 src it may also be
         bfloat16 or uint8.
       weight_scales: float32 [out channels], with int8 weights: what they are scaled by.

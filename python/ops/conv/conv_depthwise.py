@@ -68,8 +68,7 @@ class ConvDepthwise(
 
 @function_of(
     ConvDepthwise,
-    "strides padding dilations weights_offset depthwise_weights_offset constant_weights "
-    "algorithm scratchpad_mode src_part src_blocks",
+    "strides padding dilations weights_offset depthwise_weights_offset src_part src_blocks",
 )
 def conv_depthwise(
     src,
@@ -104,7 +103,7 @@ def conv_depthwise(
         operands.
       dst: the tensor that sums of depthwise_post_ops without an operand add; see `conv`.
       depthwise_weights_shape, depthwise_weights_offset: the same of depthwise_weights.
-      algorithm: of the 1x1, "auto", "direct" or "paired" as in `conv`.
+      how: words in any order: of the 1x1 "auto", "direct" or "paired" as in `conv`.
 
     Returns:
       The activation in blocks. Lanes beyond the output channels are zero.

@@ -33,10 +33,7 @@ class ConvTranspose(Convolution, title="transposed convolution"):
         return kh * kw * ic / float(np.prod(self.strides))
 
 
-@function_of(
-    ConvTranspose,
-    "strides weights_offset constant_weights algorithm scratchpad_mode src_part dst_part into",
-)
+@function_of(ConvTranspose, "strides weights_offset src_part dst_part into")
 def conv_transpose(
     src,
     weights,

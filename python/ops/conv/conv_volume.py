@@ -40,7 +40,7 @@ class ConvVolume(Convolution, title="3-D convolution"):
         return self.sizes
 
 
-@function_of(ConvVolume, "depth strides weights_offset constant_weights algorithm scratchpad_mode")
+@function_of(ConvVolume, "depth strides weights_offset")
 def conv_volume(
     src,
     weights,

@@ -49,7 +49,7 @@ def _product(conv: Conv, bundle: Bundle) -> tuple[int, int]:
     return conv.add_weights(bundle), bundle.add_array(bias)
 
 
-@function_of(SqueezeExcite, "channels squeezed scale_src scratchpad_mode")
+@function_of(SqueezeExcite, "channels squeezed scale_src")
 def squeeze_excite(
     src,
     reduce_weights,

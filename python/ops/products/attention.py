@@ -74,10 +74,7 @@ class Attention(Record, title="attention"):
         return attributes, [inputs["q"], inputs["k"], inputs["v"], biases, masks]
 
 
-@function_of(
-    Attention,
-    "causal masked_value zero_masked soft_cap late_biases at_axis round_rows scratchpad_mode",
-)
+@function_of(Attention, "causal masked_value zero_masked soft_cap late_biases at_axis")
 def attention(
     q,
     k,
@@ -119,9 +116,9 @@ def attention(
         are without N.
       q_at, k_at, v_at: k may be k[:, i, j] of a larger tensor, with k_at = (i, j); q and v
         likewise. So a cache of all layers is read in its place.
-      round_rows: whether scaled q, k, v and the weights may be rounded to bfloat16 before they are
-        multiplied; scores and sums are float32. They are where at least four queries share keys and
-        the CPU has AVX512-BF16; others gain nothing by it.
+      how: words in any order. "rounded": scaled q, k, v and the weights may become bfloat16 before
+        they are multiplied; scores and sums are float32. They do where at least four queries share
+        keys and the CPU has AVX512-BF16; others gain nothing by it.
       at_axis: the first of the axes that these are indices of. With 2, k_at = (i,) is k[:, :, i]:
         so the product [B, T, 3, N, H] that makes all three is read in its place.
 

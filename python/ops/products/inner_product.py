@@ -99,11 +99,7 @@ class InnerProduct(Record, title="inner product"):
         return attributes | offsets, [*tensors, scales]
 
 
-@function_of(
-    InnerProduct,
-    "constant_weights algorithm scales_offset quantize_rows balance_rows round_rows group"
-    " scratchpad_mode",
-)
+@function_of(InnerProduct, "scales_offset quantize_rows balance_rows group")
 def inner_product(
     src,
     weights,
@@ -128,12 +124,13 @@ def inner_product(
         oc elements, a sample_channel operand is [N, oc] with N the result's first
         dimension; a tensor operand and the operand of sum have the result's shape.
         Operands that `PostOps` holds are not listed here.
-      constant_weights: whether weights never change, so that the op may keep their packed
-        form from the first call on.
-      algorithm: how few rows are multiplied: "direct" reads the weights of up to 14 (6 without
-        AVX-512) as they are; "auto" does so, too, but without AVX-512 packs constant weights
-        for more than 3 rows. Beyond 14 (6) rows both pack. Constant weights that meet only
-        zeros of src are not read.
+      how: words in any order. "constant": weights never change, so that the op may keep their
+        packed form from the first call on; those that meet only zeros of src are not read. "direct"
+        reads the weights of up to 14 rows (6 without AVX-512) as they are; the default, "auto",
+        does so, too, but without AVX-512 packs constant weights for more than 3 rows. Beyond 14 (6)
+        rows both pack. "rounded", with weights of bfloat16: rows of a src of float32 may become
+        bfloat16, too. They do where there are at least six and the CPU has AVX512-BF16; others gain
+        nothing by it.
       weight_scales: with weights of int8: float32, [oc]; column j of the weights stands for
         weight_scales[j] times its integers. A tensor of any shape, of which the op reads
         [scales_offset, scales_offset + oc). With weights of uint8: [2, ceil(ic / group), oc];
@@ -146,9 +143,6 @@ def inner_product(
       balance_rows: with quantize_rows: whether weight_scales go on with ic factors, by which the
         numbers of each row are multiplied before they are quantized, so that the weights are
         divided by these.
-      round_rows: with weights of bfloat16: whether rows of a src of float32 may be rounded to
-        bfloat16, too. They are where there are at least six and the CPU has AVX512-BF16; others
-        gain nothing by it.
       dtype: of the result: float32, or bfloat16 where src is or its rows are rounded or quantized;
         None: float32.
 

@@ -13,7 +13,7 @@ class PackedMatmul(Record, title="product of matrices", titles="products of matr
     """Called by users alone."""
 
 
-@function_of(PackedMatmul, "constant_b algorithm src_quantization quantize_rows")
+@function_of(PackedMatmul, "src_quantization quantize_rows")
 def packed_matmul(
     a,
     b,
@@ -42,11 +42,10 @@ def packed_matmul(
       beta: the factor of c.
       post_ops: `PostOps`, or its text; applied to the sum.
       args: float32 operands that the chain calls #0, #1, ...: scalars, [n], or of dst's shape.
-      constant_b: whether b never changes. Its packed form is then kept from the first call on,
-        and serves FIP on a CPU that gains from it. Otherwise it is kept once the same b has come
-        twice in a row.
-      algorithm: "auto" multiplies by a constant b by FIP (docs/algorithms.md, "FIP") on a CPU
-        that gains from it, "direct" never does. Gradients have the same.
+      how: words in any order. "constant": b never changes. Its packed form is then kept from the
+        first call on, and serves FIP (docs/algorithms.md, "FIP") on a CPU that gains from it.
+        Otherwise it is kept once the same b has come twice in a row. "direct" never uses FIP,
+        nor do its gradients.
       weight_scales: with b of int8: float32, [n]; column j of b stands for weight_scales[j] times
         its integers, which lie in [-127, 127].
       src_quantization: with a of uint8: (scale, zero_point); q stands for scale (q - zero_point).

@@ -30,7 +30,7 @@ class RnnResult(typing.NamedTuple):
 @function_of(
     Rnn,
     "activation recurrent_activation go_backwards restore_order return_sequences "
-    "zero_output_for_mask time_major training algorithm constant_weights round_rows",
+    "zero_output_for_mask time_major training",
 )
 def rnn(
     src,
@@ -75,15 +75,15 @@ def rnn(
       time_major: src and dst are [steps, batch, ..], and mask [steps, batch].
       training: keeps what the gradient needs, and packs weights that change in each call.
         Gradients are right without it, but then run the layer twice.
-      algorithm: "auto" multiplies several rows by FIP (docs/algorithms.md, "FIP") on a
-        CPU that gains from it, "direct" never does. Gradients have the same.
-      constant_weights: whether both kernels never change, so that the op may keep their packed
-        form without looking at them again.
+      how: words in any order. "direct" never uses FIP (docs/algorithms.md, "FIP"), by which the
+        default, "auto", multiplies several rows on a CPU that gains from it. Gradients have the
+        same. "constant": both kernels never change, so that the op may keep their packed form
+        without looking at them again. "rounded", with kernels of bfloat16, for CPUs with
+        AVX512-BF16: rows of src, and states of several rows, become bfloat16 where they are
+        multiplied. Sums stay float32. Without it, and on other CPUs, these keep the digits of
+        float32.
       weight_scales: with kernels of int8: (of kernel, of recurrent_kernel), float32,
         [gates * units] each; column j stands for scales[j] times its integers.
-      round_rows: with kernels of bfloat16, for CPUs with AVX512-BF16: rows of src, and states of
-        several rows, are rounded to bfloat16 where they are multiplied. Sums stay float32. Without
-        it, and on other CPUs, these keep the digits of float32.
 
     Returns:
       `RnnResult`.

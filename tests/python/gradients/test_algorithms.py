@@ -16,8 +16,8 @@ def conv(**options):
     return functools.partial(ops.conv, padding="SAME", **options)
 
 
-def pair(x, w, algorithm):
-    return ops.conv_depthwise(x, w, tf.ones([3, 3, 48, 1]), padding="SAME", algorithm=algorithm)
+def pair(x, w, how):
+    return ops.conv_depthwise(x, w, tf.ones([3, 3, 48, 1]), padding="SAME", how=how)
 
 
 CASES = {
@@ -46,7 +46,7 @@ def test_inherited(name, algorithm, second):
 
     @tf.function
     def gradients(*xs):
-        found = tf.gradients(function(*xs, algorithm=algorithm), xs)
+        found = tf.gradients(function(*xs, how=algorithm), xs)
         return tf.gradients(found, xs) if second else found
 
     graph = gradients.get_concrete_function(src, tf.ones(shape)).graph
@@ -65,9 +65,7 @@ def test_bits_of_the_source_gradient():
 
     @tf.function
     def gradient():
-        return tf.gradients(
-            tf.square(ops.conv(src, weights, algorithm="direct", padding="SAME")), src
-        )[0]
+        return tf.gradients(tf.square(ops.conv(src, weights, how="direct", padding="SAME")), src)[0]
 
     first = gradient().numpy()
     for _ in range(5):

@@ -37,7 +37,7 @@ CASES = {
     "conv, dilated": conv(dilations=2),
     "conv, strided, dilated": conv(strides=2, dilations=2),
     "conv, groups": conv((3, 3, 5, 24), groups=4),
-    "conv, groups, direct": conv((3, 3, 5, 24), groups=4, strides=2, algorithm="direct"),
+    "conv, groups, direct": conv((3, 3, 5, 24), groups=4, strides=2, how="direct"),
     "conv, depthwise": conv((3, 3, 1, 20), groups=20),
     "conv, multiplier": conv((3, 3, 1, 40), groups=20, strides=2),
     "conv, chain": conv(post_ops="eltwise(swish)"),

@@ -12,20 +12,20 @@ MODES = ("user", "library")
 # name -> (op, shapes of its tensors, other arguments, algorithm the plan must have)
 PAIRED = "paired" if bd.info()["isa"].startswith("avx512") else "direct"
 CASES = {
-    "strip": ("conv", [(1, 2, 9, 11, 16), (3, 3, 20, 40)], {"algorithm": "direct"}, "direct"),
-    "in place": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"algorithm": "direct"}, "direct"),
+    "strip": ("conv", [(1, 2, 9, 11, 16), (3, 3, 20, 40)], {"how": "direct"}, "direct"),
+    "in place": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"how": "direct"}, "direct"),
     "bias": (
         "conv",
         [(1, 2, 9, 11, 16), (1, 1, 20, 40)],
-        {"post_ops": "binary(add,channel,#0)", "args": [(40,)], "algorithm": "direct"},
+        {"post_ops": "binary(add,channel,#0)", "args": [(40,)], "how": "direct"},
         "direct",
     ),
-    "paired": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"algorithm": "paired"}, PAIRED),
+    "paired": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"how": "paired"}, PAIRED),
     "grouped": ("conv", [(2, 3, 9, 11, 16), (3, 3, 20, 80)], {"groups": 2}, "direct"),
     "winograd": (
         "conv",
         [(1, 2, 9, 11, 16), (3, 3, 20, 40)],
-        {"algorithm": "winograd"},
+        {"how": "winograd"},
         "winograd",
     ),
     "depthwise": ("conv", [(1, 2, 9, 11, 16), (3, 3, 1, 20)], {"groups": 20}, "depthwise"),
@@ -55,10 +55,15 @@ CASES = {
 }
 
 
+def _changed(arguments, changes):
+    how = f"{arguments.get('how', '')} {changes.get('how', '')}"
+    return arguments | changes | {"how": how}
+
+
 def run(name, **changes):
     """The result of a case on random integers."""
     op, shapes, arguments, _ = CASES[name]
-    arguments = arguments | changes
+    arguments = _changed(arguments, changes)
     tensors = [integer_tensor(shape, i) for i, shape in enumerate(shapes)]
     if "args" in arguments:
         arguments["args"] = [integer_tensor(shape, 7) for shape in arguments["args"]]
@@ -67,4 +72,4 @@ def run(name, **changes):
 
 def plan(name, **changes):
     op, shapes, arguments, _ = CASES[name]
-    return bd.ops.memory_plan(op, *shapes, **arguments | changes)
+    return bd.ops.memory_plan(op, *shapes, **_changed(arguments, changes))

@@ -141,7 +141,7 @@ def test_behind_a_convolution(name):
             dst=previous,
             src_layout=form.src_layout,
             dst_layout=form.dst_layout,
-            algorithm=form.algorithm,
+            how=form.algorithm,
             padding="SAME",
         )
         ours = Blocked.unpack(ours, form.oc) if form.dst_layout == BLOCKED else ours.numpy()

@@ -15,7 +15,7 @@ EVERY_OP = """
 import tensorflow as tf
 import tf_blockdnn as bd
 x = bd.ops.reorder(tf.zeros((1, 5, 6, 20)), "nhwc", "nChw16c")
-options = {"padding": "SAME", "algorithm": "direct", "post_ops": "eltwise(relu)"}
+options = {"padding": "SAME", "how": "direct", "post_ops": "eltwise(relu)"}
 y = bd.ops.conv(x, tf.zeros((3, 3, 20, 40)), **options)
 y = bd.ops.eltwise(y, "eltwise(tanh)", channels=40)
 y = bd.ops.concat([x, y], channels=[20, 40])
@@ -57,7 +57,7 @@ plain = bd.ops.reorder(blocked, "nChw16c", "nhwc", channels=32)
 half = bd.PostOps().sum(0.5)
 
 def conv(dst):
-    return bd.ops.conv(x, w, post_ops=half, dst=dst, algorithm="direct", padding="SAME")
+    return bd.ops.conv(x, w, post_ops=half, dst=dst, how="direct", padding="SAME")
 
 def inner_product(dst):
     return bd.ops.inner_product(rows + 1, w[0, 0], post_ops=half, dst=dst)
@@ -124,9 +124,7 @@ def test_many_callers_of_one_function(integers, blocked):
 
     @tf.function(input_signature=[tf.TensorSpec([1, 2, None, None, 16]), tf.TensorSpec(None)])
     def conv(x, weights):
-        y = bd.ops.conv(
-            x, weights, weights_shape=[3, 3, 20, 24], algorithm="direct", padding="SAME"
-        )
+        y = bd.ops.conv(x, weights, weights_shape=[3, 3, 20, 24], how="direct", padding="SAME")
         return bd.ops.pool(y, "max", 2, channels=24, padding="VALID")
 
     def call(i):

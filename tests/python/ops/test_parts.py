@@ -103,9 +103,9 @@ LISTED = [1, 3, 4]  # of 6 blocks
 OF_LISTED = {
     "pointwise": lambda x, w, **o: conv(x, w(1, 1, 48, 40), **o),
     "strided": lambda x, w, **o: conv(x, w(1, 1, 48, 32), strides=2, **o),
-    "paired": lambda x, w, **o: conv(x, w(1, 1, 48, 64), algorithm="paired", **o),
-    "direct": lambda x, w, **o: conv(x, w(3, 3, 48, 16), algorithm="direct", **o),
-    "winograd": lambda x, w, **o: conv(x, w(3, 3, 48, 16), algorithm="winograd", **o),
+    "paired": lambda x, w, **o: conv(x, w(1, 1, 48, 64), how="paired", **o),
+    "direct": lambda x, w, **o: conv(x, w(3, 3, 48, 16), how="direct", **o),
+    "winograd": lambda x, w, **o: conv(x, w(3, 3, 48, 16), how="winograd", **o),
     "plain": lambda x, w, **o: conv(x, w(1, 1, 48, 2), dst_layout="nhwc", **o),
     "depthwise": lambda x, w, **o: conv(x, w(3, 3, 1, 48), groups=48, **o),
     "conv_depthwise": lambda x, w, **o: bd.ops.conv_depthwise(

@@ -13,15 +13,13 @@ from tf_blockdnn.python.native import CList, c_call, library
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_mode_decides_nothing_but_who_provides(name):
-    user, kept = (plan(name, scratchpad_mode=mode) for mode in MODES)
+    user, kept = (plan(name, how=mode) for mode in MODES)
     assert user.algorithm.startswith(CASES[name][3])
     assert user.pieces == kept.pieces and user.blocking == kept.blocking
     assert user.scratchpad == sum(piece.bytes for piece in user.pieces.values())
     assert (user.kept, kept.kept) == (0, user.scratchpad) and kept.scratchpad == user.scratchpad
     for _ in range(3):  # fresh memory, then memory that held another run's values
-        np.testing.assert_array_equal(
-            run(name, scratchpad_mode="user"), run(name, scratchpad_mode="library")
-        )
+        np.testing.assert_array_equal(run(name, how="user"), run(name, how="library"))
 
 
 def test_some_take_nothing():
@@ -102,7 +100,7 @@ def test_packed_matrices():
 def test_no_elements():
     """Nothing to compute needs nothing, in either mode."""
     for mode in MODES:
-        arguments = {"padding": "SAME", "algorithm": "direct", "scratchpad_mode": mode}
+        arguments = {"padding": "SAME", "how": f"direct {mode}"}
         assert (
             bd.ops.memory_plan("conv", (0, 2, 9, 11, 16), (3, 3, 20, 40), **arguments).scratchpad
             == 0
@@ -117,9 +115,9 @@ def test_asked_while_a_function_is_traced():
     @tf.function
     def convolve(x, weights):
         sizes.append(
-            bd.ops.memory_plan("conv", x, weights, algorithm="direct", padding="SAME").scratchpad
+            bd.ops.memory_plan("conv", x, weights, how="direct", padding="SAME").scratchpad
         )
-        return bd.ops.conv(x, weights, algorithm="direct", padding="SAME")
+        return bd.ops.conv(x, weights, how="direct", padding="SAME")
 
     op, shapes, arguments, _ = CASES["strip"]
     convolve(*map(tf.zeros, shapes))
@@ -141,12 +139,13 @@ def test_threads_to_plan_for():
 
 BAD = {
     "op must be one of attention, concat, conv, .*'cony'": lambda: bd.ops.memory_plan("cony", (1,)),
-    'scratchpad_mode must be "user" or "library", got \'User\'': lambda: run(
-        "strip", scratchpad_mode="User"
+    "how: 'User' is none of the words auto, direct, .*constant, user, library": lambda: run(
+        "strip", how="User"
     ),
-    'scratchpad_mode must be "user" or "library", got None': lambda: run(
-        "many rows", scratchpad_mode=None
+    "how: None is none of the words": lambda: bd.ops.inner_product(
+        tf.ones((2, 3)), tf.ones((3, 4)), how=None
     ),
+    "how: ' library user' says scratchpad_mode twice": lambda: run("many rows", how="library user"),
     "threads must be from 1 to 1024, got 0": lambda: plan("strip", threads=0),
     "from 1 to 1024, got 1025": lambda: plan("strip", threads=1025),
     "from 1 to 1024, got '2'": lambda: plan("strip", threads="2"),
@@ -185,7 +184,7 @@ def test_errors_do_not_depend_on_the_mode(mode):
         bd.ops.conv(
             tf.zeros((1, 3, 9, 9, 16)),
             tf.zeros((3, 3, 20, 40)),
-            scratchpad_mode=mode,
+            how=mode,
             padding="SAME",
         )
 

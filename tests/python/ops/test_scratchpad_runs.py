@@ -19,8 +19,8 @@ import tensorflow as tf
 import tf_blockdnn as bd
 for op, shapes, arguments, _ in {list(CASES.values())}:
     for mode in {MODES}:
-        arguments["scratchpad_mode"] = mode
-        plan = bd.ops.memory_plan(op, *shapes, **arguments)
+        options = dict(arguments, how=arguments.get("how", "") + " " + mode)
+        plan = bd.ops.memory_plan(op, *shapes, **options)
         print(plan.algorithm, plan.scratchpad, mode, plan.packed_weights, plan.threads)
         try:
             tf.config.threading.set_intra_op_parallelism_threads(7)
@@ -30,7 +30,7 @@ for op, shapes, arguments, _ in {list(CASES.values())}:
         tensors = [tf.zeros(shape) for shape in shapes]
         args = [tf.zeros(shape) for shape in arguments.get("args", ())]
         for _ in range(3):
-            getattr(bd.ops, op)(*tensors, **arguments | {{"args": args}})
+            getattr(bd.ops, op)(*tensors, **options | {{"args": args}})
 """
 
 SET_THREADS = "tf.config.threading.set_intra_op_parallelism_threads(3)"
@@ -64,7 +64,7 @@ def test_what_was_asked_is_what_runs(threads, set_threads, environment):
 @pytest.mark.parametrize("mode", MODES)
 def test_32_threads_on_one_function(mode):
     """Every form of scratch at once, bit for bit what one thread computes."""
-    options = {"scratchpad_mode": mode, "constant_weights": True}
+    options = {"how": f"{mode} constant"}
     rng = np.random.default_rng(3)
     w = {
         s: tf.constant(rng.standard_normal(s, np.float32)) for s in [(3, 3, 3, 40), (3, 3, 40, 40)]
@@ -77,8 +77,8 @@ def test_32_threads_on_one_function(mode):
         same = {"padding": "SAME", **options}
         after = {"post_ops": "binary(add,channel,#0);eltwise(tanh)", "args": [bias], **same}
         y = bd.ops.conv(x, w[3, 3, 3, 40], src_layout="nhwc", **after)
-        y = bd.ops.conv(y, w[3, 3, 40, 40], algorithm="direct", **after)
-        y = bd.ops.conv(y, w[3, 3, 40, 40], algorithm="winograd", **after)
+        y = bd.ops.conv(y, w[3, 3, 40, 40], **after | {"how": f"{mode} constant direct"})
+        y = bd.ops.conv(y, w[3, 3, 40, 40], **after | {"how": f"{mode} constant winograd"})
         y = bd.ops.conv(y, w[3, 3, 40, 40][..., :2], dst_layout="nhwc", channels=40, **same)
         z = bd.ops.reorder(y, "nhwc", "nChw16c", channels=2)
         z = bd.ops.reorder(z, "nChw16c", "nhwc", channels=2)
@@ -112,9 +112,9 @@ def run(x, rows):
     results = []
     for mode in ("user", "library"):
         for algorithm in ("direct", "winograd"):
-            options = {"padding": "SAME", "algorithm": algorithm, "scratchpad_mode": mode}
+            options = {"padding": "SAME", "how": f"{algorithm} {mode}"}
             results.append(bd.ops.conv(x, filters, **options))
-        results.append(bd.ops.inner_product(rows, matrix, scratchpad_mode=mode))
+        results.append(bd.ops.inner_product(rows, matrix, how=mode))
     return results
 
 def calls(begin, end):

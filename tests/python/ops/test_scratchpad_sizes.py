@@ -64,7 +64,7 @@ def check_conv(
     bias=False,
     src_layout="nChw16c",
     dst_layout="nChw16c",
-    algorithm="auto",
+    how="auto",
     threads=None,
 ):
     (kh, kw), (sh, sw), (dh, dw) = window, strides, dilations
@@ -76,7 +76,7 @@ def check_conv(
         "groups": groups,
         "src_layout": src_layout,
         "dst_layout": dst_layout,
-        "algorithm": algorithm,
+        "how": how,
     }
     if bias:
         arguments |= {"post_ops": "binary(add,channel,#0)", "args": [(oc,)]}
@@ -103,9 +103,9 @@ def test_the_table_is_there():
 @pytest.mark.parametrize(
     ("algorithm", "arguments"),
     [
-        ("direct", dict(h=56, w=56, c=64, oc=64, algorithm="direct")),
+        ("direct", dict(h=56, w=56, c=64, oc=64, how="direct")),
         *(
-            (algorithm, dict(arguments, algorithm=algorithm))
+            (algorithm, dict(arguments, how=algorithm))
             for algorithm in ("direct", "paired")
             for arguments in (
                 dict(h=28, w=30, c=100, oc=33, bias=True, strides=(2, 2), window=(5, 3)),
@@ -114,11 +114,11 @@ def test_the_table_is_there():
             )
         ),
         ("direct", dict(h=17, w=19, c=96, oc=96, groups=4, dilations=(2, 3))),
-        ("lanes", dict(h=17, w=19, c=96, oc=80, groups=4, dilations=(2, 3), algorithm="direct")),
+        ("lanes", dict(h=17, w=19, c=96, oc=80, groups=4, dilations=(2, 3), how="direct")),
         (
             "lanes",
             dict(h=9, w=8, c=6, oc=9, groups=3, src_layout="nhwc", dst_layout="nhwc", bias=True)
-            | dict(algorithm="direct"),
+            | dict(how="direct"),
         ),
         (
             "direct_plain",
@@ -130,18 +130,18 @@ def test_the_table_is_there():
         ),
         ("dot", dict(h=64, w=48, c=64, oc=1, dst_layout="nhwc")),
         ("dot", dict(h=9, w=9, c=40, oc=3, window=(1, 1), dst_layout="nhwc", bias=True)),
-        ("winograd", dict(h=56, w=56, c=64, oc=64, algorithm="winograd")),
-        ("winograd", dict(n=8, h=7, w=9, c=500, oc=300, algorithm="winograd", bias=True)),
-        ("winograd", dict(h=512, w=512, c=16, oc=16, algorithm="winograd")),
-        ("winograd", dict(h=35, w=35, c=48, oc=64, window=(5, 5), algorithm="winograd")),
-        ("winograd", dict(h=17, w=19, c=160, oc=80, window=(1, 7), algorithm="winograd")),
-        ("winograd", dict(h=17, w=19, c=160, oc=80, window=(7, 1), algorithm="winograd")),
-        ("winograd", dict(h=8, w=9, c=300, oc=90, window=(1, 3), algorithm="winograd")),
+        ("winograd", dict(h=56, w=56, c=64, oc=64, how="winograd")),
+        ("winograd", dict(n=8, h=7, w=9, c=500, oc=300, how="winograd", bias=True)),
+        ("winograd", dict(h=512, w=512, c=16, oc=16, how="winograd")),
+        ("winograd", dict(h=35, w=35, c=48, oc=64, window=(5, 5), how="winograd")),
+        ("winograd", dict(h=17, w=19, c=160, oc=80, window=(1, 7), how="winograd")),
+        ("winograd", dict(h=17, w=19, c=160, oc=80, window=(7, 1), how="winograd")),
+        ("winograd", dict(h=8, w=9, c=300, oc=90, window=(1, 3), how="winograd")),
         (
             "winograd",
             dict(h=99, w=70, c=3, oc=64, window=(7, 7), strides=(2, 2), src_layout="nhwc"),
         ),
-        ("winograd", dict(h=8, w=9, c=300, oc=90, window=(3, 1), algorithm="winograd")),
+        ("winograd", dict(h=8, w=9, c=300, oc=90, window=(3, 1), how="winograd")),
         ("depthwise", dict(h=112, w=112, c=96, oc=96, groups=96, strides=(2, 2))),
         ("depthwise", dict(h=9, w=9, c=20, oc=20, groups=20, bias=True)),
     ],
@@ -191,6 +191,6 @@ def test_any_convolution(data):
         bias=draw(st.booleans()),
         src_layout=src_layout,
         dst_layout="nChw16c" if groups > 1 else draw(layouts),
-        algorithm=draw(st.sampled_from(["auto", "direct", "winograd", "paired"])),
+        how=draw(st.sampled_from(["auto", "direct", "winograd", "paired"])),
         threads=draw(st.sampled_from([None, 1, 2, 7])),
     )

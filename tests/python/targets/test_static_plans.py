@@ -86,7 +86,7 @@ def test_recurrent_layers_and_products():
 
     @tf.function(input_signature=[tf.TensorSpec([None, None, 12])])
     def function(x):
-        return bd.ops.packed_matmul(model(x), product, constant_b=True)
+        return bd.ops.packed_matmul(model(x), product, how="constant")
 
     fresh = bd.optimize(
         function, options=bd.Options(algorithm="direct", memory="low")

@@ -25,7 +25,7 @@ def check(x, weights, *, groups=1, src_layout="nChw16c", dst_layout="nChw16c", *
         channels=channels,
         src_layout=src_layout,
         dst_layout=dst_layout,
-        algorithm="direct",
+        how="direct",
         **window,
     )
     if dst_layout == "nChw16c":
@@ -66,7 +66,7 @@ def test_paired(window, ic, oc, h, w, floats, blocked):
     x, weights, bias = floats(2, h, w, ic), floats(*window, ic, oc), floats(oc)
     options = {
         "padding": "SAME",
-        "algorithm": "paired",
+        "how": "paired",
         "post_ops": "binary(add,channel,#0);eltwise(relu)",
     }
     ours = bd.ops.conv(blocked.pack(x), weights, channels=ic, args=[bias], **options)
@@ -79,7 +79,7 @@ def test_paired(window, ic, oc, h, w, floats, blocked):
 @pytest.mark.parametrize("algorithm", ["auto", "paired", "auto_smallest"])
 def test_pairs_are_multiplied_with_avx512_only(algorithm):
     plan = bd.ops.memory_plan(
-        "conv", (1, 4, 9, 9, 16), (1, 1, 64, 64), algorithm=algorithm, padding="SAME"
+        "conv", (1, 4, 9, 9, 16), (1, 1, 64, 64), how=algorithm, padding="SAME"
     )
     if not bd.info()["isa"].startswith("avx512"):
         assert plan.algorithm == "direct"
@@ -102,7 +102,7 @@ def test_winograd(algorithm, window, ic, oc, h, w, padding, floats, blocked):
         weights,
         channels=ic,
         padding=padding,
-        algorithm=algorithm,
+        how=algorithm,
         post_ops="binary(add,channel,#0);eltwise(relu)",
         args=[bias],
     )
@@ -190,9 +190,7 @@ def test_dynamic_shapes(integers, blocked):
 
     @tf.function(input_signature=[tf.TensorSpec([None, 1, None, None, 16])])
     def conv(x):
-        y = bd.ops.conv(
-            x, weights, strides=2, constant_weights=True, algorithm="direct", padding="SAME"
-        )
+        y = bd.ops.conv(x, weights, strides=2, how="constant direct", padding="SAME")
         assert y.shape.as_list() == [None, 2, None, None, 16]
         return y
 

@@ -21,9 +21,7 @@ def two(src, weights, depthwise_weights, post_ops="", depthwise_post_ops="", **w
     shape = [*depthwise_weights.shape[:2], 1, oc]
     window = {"padding": "SAME"} | window
     args, depthwise_args = window.pop("args", ()), window.pop("depthwise_args", ())
-    between = bd.ops.conv(
-        src, weights, post_ops=post_ops, args=args, algorithm="direct", padding="SAME"
-    )
+    between = bd.ops.conv(src, weights, post_ops=post_ops, args=args, how="direct", padding="SAME")
     return bd.ops.conv(
         between,
         depthwise_weights,
@@ -37,7 +35,7 @@ def two(src, weights, depthwise_weights, post_ops="", depthwise_post_ops="", **w
 
 def check(src, weights, depthwise_weights, **options):
     options = {"padding": "SAME"} | options
-    ours = bd.ops.conv_depthwise(src, weights, depthwise_weights, algorithm="direct", **options)
+    ours = bd.ops.conv_depthwise(src, weights, depthwise_weights, how="direct", **options)
     np.testing.assert_array_equal(ours, two(src, weights, depthwise_weights, **options))
     Blocked.unpack(ours, weights.shape[3])  # its tail is zero
     return ours
@@ -50,7 +48,7 @@ def test_other_algorithms_round_as_two_ops(algorithm, floats, blocked):
         floats(1, 1, 48, 96),
         floats(5, 5, 96, 1),
     )
-    ours = bd.ops.conv_depthwise(x, weights, filters, algorithm=algorithm, padding="SAME")
+    ours = bd.ops.conv_depthwise(x, weights, filters, how=algorithm, padding="SAME")
     np.testing.assert_allclose(
         ours, two(x, weights, filters), rtol=0, atol=2e-6 * np.abs(ours).max()
     )
@@ -108,7 +106,7 @@ def test_the_sum_may_take_the_memory_of_dst(floats, blocked):
         filters,
         depthwise_post_ops="sum()",
         dst=dst,
-        algorithm="direct",
+        how="direct",
         padding="SAME",
     )
     wanted = two(src, weights, filters, "", "sum(#0)", depthwise_args=[dst])
@@ -129,9 +127,7 @@ def test_weights_of_a_bundle_and_scratchpads(mode, constant, floats, blocked):
             weights_offset=5,
             depthwise_weights_shape=[3, 3, 1, 48],
             depthwise_weights_offset=5 + weights.size,
-            constant_weights=constant,
-            scratchpad_mode=mode,
-            algorithm="direct",
+            how=f"{'constant' * constant} {mode} direct",
             padding="SAME",
         )
         np.testing.assert_array_equal(ours, two(blocked.pack(src), weights, filters))
@@ -157,7 +153,7 @@ def test_empty_and_unknown_shapes():
 def test_memory_is_known_before():
     """The ring of each thread; or the whole tensor between them, where the chain reads one."""
     shapes = (1, 2, 56, 56, 16), (1, 1, 24, 144), (3, 3, 144, 1)
-    direct = {"padding": "SAME", "threads": 2, "algorithm": "direct"}
+    direct = {"padding": "SAME", "threads": 2, "how": "direct"}
     plan = bd.ops.memory_plan("conv_depthwise", *shapes, **direct)
     assert plan.algorithm == "fused" and plan.scratchpad < 500_000
     rows, blocks = plan.blocking["ring_rows"], plan.blocking["group_blocks"]

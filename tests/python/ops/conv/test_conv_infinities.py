@@ -16,7 +16,7 @@ def test_it_stays_near_its_windows(algorithm, window, bad, floats, blocked):
     src, weights = floats(2, 14, 14, 64), floats(window, window, 64, 32)
     src[0, ROW, COLUMN, 3] = bad
     wanted = tf.nn.conv2d(src, weights, 1, "SAME").numpy()
-    got = bd.ops.conv(blocked.pack(src), weights, padding="SAME", algorithm=algorithm)
+    got = bd.ops.conv(blocked.pack(src), weights, padding="SAME", how=algorithm)
     got = blocked.unpack(got, 32)
     touched = ~np.isfinite(wanted)
     assert touched.any() and not np.isfinite(got[touched]).any()

@@ -20,11 +20,12 @@ def check(src, weights, **options):
     nothing to be compared with. The weights are constant: where they change, the cost of packing
     them may choose another transform for one op than for two.
     """
-    options = {"padding": "SAME", "constant_weights": True} | options
+    how = options.pop("how", "auto")
+    options = {"padding": "SAME", "how": f"{how} constant"} | options
     ours = bd.ops.conv(src, weights, pool=2, **options)
     oc = weights.shape[3]
-    if options.get("algorithm") != "auto_small":
-        whole = bd.ops.conv(src, weights, **options | {"algorithm": "winograd"})
+    if how != "auto_small":
+        whole = bd.ops.conv(src, weights, **options | {"how": "winograd constant"})
         two = bd.ops.pool(whole, "max", 2, strides=2, channels=oc, padding="VALID")
         np.testing.assert_array_equal(ours, two)
     Blocked.unpack(ours, oc)  # its tail is zero
@@ -37,7 +38,7 @@ def check(src, weights, **options):
 def test_equals_two_ops_and_tensorflow(algorithm, size, channels, integers, blocked):
     ic, oc = channels
     x, weights, bias = integers(2, *size, ic), integers(3, 3, ic, oc), integers(oc)
-    options = {"padding": "SAME", "post_ops": _RELU, "args": [bias], "algorithm": algorithm}
+    options = {"padding": "SAME", "post_ops": _RELU, "args": [bias], "how": algorithm}
     ours = check(blocked.pack(x), weights, **options)
     wanted = tf.nn.max_pool2d(tf.nn.relu(references.conv(x, weights) + bias), 2, 2, "VALID")
     changing = bd.ops.conv(blocked.pack(x), weights, pool=2, **options)
@@ -59,7 +60,7 @@ def test_nan_passes_as_in_two_ops(floats, blocked):
 @pytest.mark.parametrize("algorithm", ["auto", "winograd"])
 def test_weights_of_a_bundle_and_scratchpads(mode, algorithm, floats, blocked):
     src, weights = blocked.pack(floats(1, 12, 12, 24)), floats(3, 3, 24, 48)
-    wanted = check(src, weights, algorithm=algorithm)
+    wanted = check(src, weights, how=algorithm)
     bundle = np.concatenate([floats(5), weights.ravel()])
     for _ in range(3):
         ours = bd.ops.conv(
@@ -69,9 +70,7 @@ def test_weights_of_a_bundle_and_scratchpads(mode, algorithm, floats, blocked):
             channels=24,
             weights_shape=weights.shape,
             weights_offset=5,
-            constant_weights=True,
-            scratchpad_mode=mode,
-            algorithm=algorithm,
+            how=f"constant {mode} {algorithm}",
             padding="SAME",
         )
         np.testing.assert_array_equal(ours, wanted)

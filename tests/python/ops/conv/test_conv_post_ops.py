@@ -42,7 +42,7 @@ class Case:
             dst=dst,
             src_layout=self.src_layout,
             dst_layout=self.dst_layout,
-            algorithm="direct",
+            how="direct",
             padding="SAME",
         )
         blocked_dst = self.dst_layout == "nChw16c"
@@ -104,7 +104,7 @@ def test_sum_operand_used_twice(integers, blocked):
             case.weights,
             post_ops="sum(#0);binary(mul,tensor,#0)",
             args=[temporary],
-            algorithm="direct",
+            how="direct",
             padding="SAME",
         )
 
@@ -130,7 +130,7 @@ def test_sum_in_place_of_a_temporary(chain, algorithm, form, integers, blocked):
             channels=case.ic,
             src_layout=case.src_layout,
             dst_layout=case.dst_layout,
-            algorithm=algorithm,
+            how=algorithm,
             padding="SAME",
         )
 
@@ -171,7 +171,7 @@ def test_operands_of_unknown_shape(integers, blocked):
     )
     def run(bias, gate, residual):
         chain = bd.PostOps().binary("add", bias, "channel").sum(1, residual).binary("mul", gate)
-        return bd.ops.conv(x, case.weights, post_ops=chain, algorithm="direct", padding="SAME")
+        return bd.ops.conv(x, case.weights, post_ops=chain, how="direct", padding="SAME")
 
     expected = (case.plain + bias + residual) * gate[:, None, None]
     ours = blocked.unpack(run(bias, gate, residual), case.oc)

@@ -75,7 +75,7 @@ def test_conv(layouts, padding, case):
         Blocked.pack(src) if layouts[0] == "nChw16c" else src,
         weights,
         groups=groups,
-        algorithm="direct",
+        how="direct",
         src_layout=layouts[0],
         dst_layout=layouts[1],
         **options,
@@ -101,7 +101,7 @@ def test_conv_transpose(case, crop, outputs):
             weights,
             strides=stride,
             crops=crops,
-            algorithm="direct",
+            how="direct",
             dst_layout=layout,
         )
         _assert_same_places(Blocked.unpack(y, outputs) if layout == "nChw16c" else y, wanted)
@@ -115,7 +115,7 @@ def test_conv_volume(padding, strides, channels):
     wanted = tf.nn.conv3d(src, weights, [1, *strides, 1], padding)
     wanted = np.reshape(wanted, (-1, *wanted.shape[2:]))
     slices = src.reshape(-1, *src.shape[2:])
-    options = dict(depth=4, strides=strides, padding=padding, algorithm="direct")
+    options = dict(depth=4, strides=strides, padding=padding, how="direct")
     y = bd.ops.conv_volume(Blocked.pack(slices), weights, **options)
     _assert_same_places(Blocked.unpack(y, 20), wanted)
     y = bd.ops.conv_volume(slices, weights, src_layout="nhwc", dst_layout="nhwc", **options)
@@ -128,7 +128,7 @@ def test_conv_depthwise(strides):
     hidden = tf.nn.conv2d(src, expand, 1, "VALID")
     wanted = tf.nn.depthwise_conv2d(hidden, filters, [1, strides, strides, 1], "SAME")
     y = bd.ops.conv_depthwise(
-        Blocked.pack(src), expand, filters, strides=strides, algorithm="direct", padding="SAME"
+        Blocked.pack(src), expand, filters, strides=strides, how="direct", padding="SAME"
     )
     _assert_same_places(Blocked.unpack(y, 40), wanted)
 
@@ -138,7 +138,7 @@ def test_conv_depthwise(strides):
 def test_inner_product(rows, constant):
     weights = _weights(70, 40)
     for src in _spoiled(rows, 70):
-        y = bd.ops.inner_product(src, weights, constant_weights=constant, algorithm="direct")
+        y = bd.ops.inner_product(src, weights, how=f"{'constant' * constant} direct")
         wanted = src.astype(np.float64) @ weights
         touched = ~np.isfinite(wanted)
         np.testing.assert_array_equal(~np.isfinite(y), touched)

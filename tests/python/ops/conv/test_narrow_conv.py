@@ -54,7 +54,7 @@ class Case:
         self.options = {"padding": "SAME", "groups": groups} | options
         self.sums = references.conv(self.x.real, real, **self.options)
         if src == BF16 and window in ROUNDING and multiplies("bf16"):
-            self.options["algorithm"] = "direct"
+            self.options["how"] = "direct"
 
     def run(self, dst, to=None, src=None, **more):
         return bd.ops.conv(
@@ -89,13 +89,13 @@ def test_windows_and_types(window, src, dst, rng):
 def test_pairs_are_multiplied_of_float32_only(window, src, rng):
     """Whoever asks for them gets the fastest of what there is."""
     case = Case(rng, window, src)
-    assert_close(case.run(F32, algorithm="paired"), case.oc, case.sums, F32, None)
+    assert_close(case.run(F32, how="paired"), case.oc, case.sums, F32, None)
 
 
 @pytest.mark.parametrize("window", ROUNDING)
 def test_planes_of_bfloat16_round_as_documented(window, rng):
     case = Case(rng, window, BF16)
-    off = Blocked.unpack(case.run(F32, algorithm="winograd"), case.oc) - case.sums
+    off = Blocked.unpack(case.run(F32, how="winograd"), case.oc) - case.sums
     assert np.abs(off).max() <= 5e-3 * np.abs(case.sums).max()
 
 
@@ -202,7 +202,7 @@ def test_in_a_function_and_in_turn(rng):
             padding="SAME",
             src_quantization=OTHER,
             weight_scales=second.scales,
-            constant_weights=True,
+            how="constant",
         )
 
     between, y = both(first.x.blocked)
@@ -260,10 +260,10 @@ def test_weights_alone_are_narrow(window, weights_type, constant, rng):
             continue
         options = case.options | dict(src_layout=layout, dst_layout=layout, channels=ic)
         # Of weights that change, "auto" may take another algorithm than of those that did not.
-        options["algorithm"] = "auto" if constant else "direct"
+        options["how"] = "constant" if constant else "direct"
         for _ in range(2):
             got, wanted = (
-                bd.ops.conv(src, w, weight_scales=s, constant_weights=constant, **options)
+                bd.ops.conv(src, w, weight_scales=s, **options)
                 for w, s in ((tf.constant(case.weights), scales), (tf.constant(wide), None))
             )
             np.testing.assert_array_equal(got, wanted)
@@ -280,7 +280,7 @@ def test_scales_in_packed_weights_may_be_others_in_the_next_call(rng):
             x,
             case.weights,
             weight_scales=scales,
-            constant_weights=True,
+            how="constant",
             channels=20,
             padding="SAME",
         )

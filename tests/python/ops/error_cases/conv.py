@@ -106,7 +106,7 @@ CASES = {
     r"height: window of 13 elements does not fit into 6": lambda: conv(
         dilations=6, padding="VALID"
     ),
-    r"algorithm.*fft": lambda: conv(algorithm="fft"),
+    "how: 'fft' is none of the words auto, direct": lambda: conv(how="fft"),
     r'explicit_paddings \[1, 1, 1, 1\] need padding="EXPLICIT", not "SAME"': lambda: raw_conv(
         padding="SAME", explicit_paddings=[1, 1, 1, 1]
     ),
@@ -150,7 +150,7 @@ CASES = {
         depthwise_post_ops="binary(add,channel,#0)", depthwise_args=[tf.zeros(3)]
     ),
     "what": lambda: conv_depthwise(depthwise_post_ops="eltwise(what)"),
-    'scratchpad_mode must be "user" or "library"': lambda: conv_depthwise(scratchpad_mode="mine"),
+    "how: 'mine' is none of the words": lambda: conv_depthwise(how="mine"),
     r"pool must be \[2, 2\] or nothing; got \[3, 3\]: use an op of its own": lambda: pooled(pool=3),
     r"pool must be \[2, 2\]": lambda: pooled(pool=[2, 1]),
     r"pool must be an integer or \[height, width\]": lambda: pooled(pool=(2, 2, 2)),
@@ -191,7 +191,7 @@ OF_KERNELS = {
     "pools where Winograd's tiles hold whole windows": lambda: pooled(
         pool=2, post_ops="eltwise(swish)"
     ),
-    "pools where Winograd's tiles hold": lambda: pooled(pool=2, algorithm="direct"),
+    "pools where Winograd's tiles hold": lambda: pooled(pool=2, how="direct"),
     "at most 16": lambda: conv_transpose(strides=[1, 17]),
     "fewer than 16": lambda: conv_transpose(dst_layout="nhwc"),
 }

@@ -49,7 +49,7 @@ CASES = {
     r"dst_layout must be nChw16c, not nhwc": lambda: squeeze_excite(
         scale_src=True, dst_layout="nhwc"
     ),
-    r"scratchpad_mode must be": lambda: squeeze_excite(scratchpad_mode="mine"),
+    "how: 'mine' is none of the words user, library": lambda: squeeze_excite(how="mine"),
     "gamma has 3 elements, not the 20 of the channels": lambda: layer_norm(gamma=np.ones(3, "f")),
     "epsilon must not be negative": lambda: layer_norm(epsilon=-1.0),
     "src .* got": lambda: layer_norm(channels=10),

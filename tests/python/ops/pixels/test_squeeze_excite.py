@@ -80,7 +80,7 @@ def test_parts_of_one_tensor_and_chains(floats, blocked):
         offsets=offsets,
         reduce_post_ops=chain,
         expand_post_ops="",
-        scratchpad_mode="library",
+        how="library",
     )
     wanted = expected(x, *matrices, f=lambda v: tf.nn.silu(2 * v + 1), g=tf.identity)
     np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=1e-5)

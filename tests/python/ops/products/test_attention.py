@@ -205,7 +205,7 @@ def test_scratchpad(floats):
     assert plan.pieces["packed keys"].bytes == 3 * 4 * 16 * 80
     q, k, v = floats(*q), floats(*k), floats(*k)
     for mode in ("user", "library"):
-        assert_near(bd.ops.attention(q, k, v, scratchpad_mode=mode), formula(q, k, v))
+        assert_near(bd.ops.attention(q, k, v, how=mode), formula(q, k, v))
 
 
 def test_arguments():

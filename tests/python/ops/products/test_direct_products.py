@@ -15,7 +15,7 @@ def test_matmul_of_large_rows(floats):
     a, b = floats(40, 64), floats(64, 48)
     a[7] *= LARGE
     wanted = a.astype(np.float64) @ b
-    y = bd.ops.packed_matmul(a, b, constant_b=True, algorithm="direct")
+    y = bd.ops.packed_matmul(a, b, how="constant direct")
     np.testing.assert_allclose(y, wanted, atol=1e-5 * abs(wanted).max(1, keepdims=True).max())
     np.testing.assert_allclose(y[:7], wanted[:7], atol=1e-5 * abs(wanted[:7]).max())
 
@@ -26,7 +26,7 @@ def test_recurrent_layers_of_large_sources(cell, floats):
     gates = {"vanilla": 1, "lstm": 4, "gru": 3}[cell]
     src, kernel = floats(16, 3, 64), floats(64, gates * 32)
     recurrent = floats(32, gates * 32) / 8
-    options = dict(cell=cell, reset_after=False, algorithm="direct", return_sequences=True)
+    options = dict(cell=cell, reset_after=False, how="direct", return_sequences=True)
     alone, _ = bd.ops.rnn(src, kernel, recurrent, **options)
     spoiled = src.copy()
     spoiled[5] *= LARGE
@@ -39,14 +39,14 @@ def test_recurrent_layers_of_large_sources(cell, floats):
 def test_every_row_by_itself(floats):
     """The bits of a row do not depend on how many there are."""
     a, b = floats(37, 300), floats(300, 50)
-    whole = bd.ops.packed_matmul(a, b, constant_b=True, algorithm="direct").numpy()
+    whole = bd.ops.packed_matmul(a, b, how="constant direct").numpy()
     for count in (1, 3, 8):
-        y = bd.ops.packed_matmul(a[:count], b, constant_b=True, algorithm="direct")
+        y = bd.ops.packed_matmul(a[:count], b, how="constant direct")
         np.testing.assert_array_equal(y, whole[:count])
     src, kernel, recurrent = floats(9, 5, 40), floats(40, 128), floats(32, 128)
-    whole = bd.ops.rnn(src, kernel, recurrent, cell="lstm", algorithm="direct").dst.numpy()
+    whole = bd.ops.rnn(src, kernel, recurrent, cell="lstm", how="direct").dst.numpy()
     for count in (1, 3, 8):
-        y = bd.ops.rnn(src[:count], kernel, recurrent, cell="lstm", algorithm="direct").dst
+        y = bd.ops.rnn(src[:count], kernel, recurrent, cell="lstm", how="direct").dst
         np.testing.assert_array_equal(y, whole[:count])
 
 
@@ -59,13 +59,13 @@ def test_gradients_have_it_too(floats):
         ]
 
     def product(a, b):
-        return bd.ops.packed_matmul(a, b, algorithm="direct")
+        return bd.ops.packed_matmul(a, b, how="direct")
 
     found = algorithms("BlockdnnPackedMatmul", product, floats(4, 8), floats(8, 16))
     assert found == ["direct"] * 2
 
     def layer(x, w, u):
-        return bd.ops.rnn(x, w, u, cell="vanilla", algorithm="direct").dst
+        return bd.ops.rnn(x, w, u, cell="vanilla", how="direct").dst
 
     data = floats(2, 3, 8), floats(8, 16), floats(16, 16)
     for kind in ("BlockdnnRnn", "BlockdnnRnnGrad"):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.each_isa
 @pytest.mark.parametrize("algorithm", ["direct", "auto"])
 def test_equals_matmul(integers, rows, ic, oc, algorithm):
     x, w = integers(rows, ic), integers(ic, oc)
-    result = bd.ops.inner_product(x, w, algorithm=algorithm, constant_weights=True)
+    result = bd.ops.inner_product(x, w, how=f"{algorithm} constant")
     np.testing.assert_array_equal(result, tf.matmul(x, w))
 
 
@@ -46,7 +46,7 @@ def test_a_dense_layer_of_tokens(floats, batch, length, ic, oc, gelu):
     x, w, bias = floats(batch, length, ic), floats(ic, oc) / np.sqrt(ic), floats(oc)
     w, old = w.astype(np.float32), floats(batch, length, oc)
     chain = f"binary(add,channel,#0);eltwise({gelu});binary(add,tensor,#1)"
-    got = bd.ops.inner_product(x, w, post_ops=chain, args=[bias, old], constant_weights=True)
+    got = bd.ops.inner_product(x, w, post_ops=chain, args=[bias, old], how="constant")
     sums = tf.constant(x.astype(np.float64) @ w + bias)
     expected = tf.nn.gelu(sums, gelu == "gelu_tanh").numpy() + old
     assert np.abs(got - expected).max() <= 1e-5 * np.abs(expected).max()
@@ -86,7 +86,7 @@ def test_part_of_a_flat_vector(integers):
 @pytest.mark.parametrize("algorithm", ["direct", "auto"])
 def test_weights_may_change_between_calls(integers, algorithm, constant):
     x, w = integers(3, 20), tf.Variable(integers(20, 24))
-    options = {"algorithm": algorithm, "constant_weights": constant}
+    options = {"how": f"{algorithm} {'constant' * constant}"}
     function = tf.function(lambda x: bd.ops.inner_product(x, w, weights_shape=[20, 24], **options))
     for _ in range(4):
         np.testing.assert_array_equal(function(x), tf.matmul(x, w))
@@ -98,5 +98,5 @@ def test_the_plan_names_the_algorithm():
     def algorithm(ic, **options):
         return bd.ops.memory_plan("inner_product", (1, ic), (ic, 1024), **options).algorithm
 
-    assert algorithm(2048) == algorithm(20, constant_weights=True) == "rows"
-    assert algorithm(2048, constant_weights=True, algorithm="direct") == "rows"
+    assert algorithm(2048) == algorithm(20, how="constant") == "rows"
+    assert algorithm(2048, how="constant direct") == "rows"

@@ -45,11 +45,9 @@ def test_narrow_weights(integers, bytes_of, dtype, rows, k, n):
     x, (weights, scales, wide) = integers(rows, k), _weights(dtype, integers, bytes_of, k, n)
     expected = _product(x, wide)
     for constant in (False, True):
-        y = bd.ops.inner_product(
-            x, weights, **scales, constant_weights=constant, algorithm="direct"
-        )
+        y = bd.ops.inner_product(x, weights, **scales, how=f"{'constant' * constant} direct")
         np.testing.assert_array_equal(y, expected)
-        y = bd.ops.packed_matmul(x, weights, **scales, constant_b=constant, algorithm="direct")
+        y = bd.ops.packed_matmul(x, weights, **scales, how=f"{'constant' * constant} direct")
         np.testing.assert_array_equal(y, expected)
     turned = tf.transpose(weights)
     y = bd.ops.packed_matmul(x, turned, transpose_b=True, **scales)
@@ -178,9 +176,7 @@ def _int4(k, n, group, seed=5):
 def test_weights_of_4_bits(integers, rows, k, n, group):
     x, (weights, arguments, wide) = integers(rows, k), _int4(k, n, group)
     for constant in (False, True):
-        y = bd.ops.inner_product(
-            x, weights, **arguments, constant_weights=constant, algorithm="direct"
-        )
+        y = bd.ops.inner_product(x, weights, **arguments, how=f"{'constant' * constant} direct")
         np.testing.assert_array_equal(y, _product(x, wide))
     bias = integers(n)
     y = bd.ops.inner_product(

@@ -49,7 +49,7 @@ def test_packs_once(floats, constant, packs):
 
     @tf.function
     def product(a):
-        return bd.ops.packed_matmul(a, b, constant_b=constant)
+        return bd.ops.packed_matmul(a, b, how="constant" * constant)
 
     before = pack_count()
     for _ in range(5):

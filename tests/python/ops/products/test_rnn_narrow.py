@@ -21,7 +21,7 @@ def test_rounded_rows_are_near_those_of_floats(floats, cell, batch):
     call = functools.partial(
         bd.ops.rnn, x, *weights, cell=cell, mask=mask, return_sequences=True, go_backwards=True
     )
-    y, ends = call(round_rows=True)
+    y, ends = call(how="rounded")
     expected, expected_ends = call()
     np.testing.assert_allclose(y, expected, atol=0.02)
     for end, expected_end in zip(ends, expected_ends, strict=True):
@@ -30,7 +30,7 @@ def test_rounded_rows_are_near_those_of_floats(floats, cell, batch):
 
 def test_rounded_rows_want_weights_of_bfloat16(floats):
     with pytest.raises(tf.errors.InvalidArgumentError, match="round_rows is for weights of bf"):
-        bd.ops.rnn(floats(1, 2, 3), floats(3, 16), floats(4, 16), cell="lstm", round_rows=True)
+        bd.ops.rnn(floats(1, 2, 3), floats(3, 16), floats(4, 16), cell="lstm", how="rounded")
 
 
 def test_narrow_weights_have_no_gradient(floats):

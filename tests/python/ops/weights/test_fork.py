@@ -15,12 +15,12 @@ from tf_blockdnn.python.ops.products.rnn import pack_count
 # name -> (op of two tensors, shape of the activation, shape of the weights)
 OPS = {
     "conv": (
-        lambda x, w: bd.ops.conv(x, w, constant_weights=True, algorithm="direct", padding="SAME"),
+        lambda x, w: bd.ops.conv(x, w, how="constant direct", padding="SAME"),
         (1, 64, 1, 1, 16),
         (3, 3, 1024, 1024),
     ),
     "packed_matmul": (
-        lambda x, w: bd.ops.packed_matmul(x, w, constant_b=True),
+        lambda x, w: bd.ops.packed_matmul(x, w, how="constant"),
         (1, 4096),
         (4096, 4096),
     ),

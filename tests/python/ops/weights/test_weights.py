@@ -11,7 +11,7 @@ import tensorflow as tf
 import tf_blockdnn as bd
 from tf_blockdnn.python.ops.products.rnn import pack_count
 
-conv_direct = functools.partial(bd.ops.conv, padding="SAME", algorithm="direct")  # exact
+conv_direct = functools.partial(bd.ops.conv, padding="SAME", how="direct")  # exact
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_all_weights_in_one_variable(integers, blocked):
             blocked.pack(x),
             flat,
             weights_shape=first.shape,
-            constant_weights=True,
+            how="direct constant",
             post_ops=f"binary(add,channel,#0@{first.size})",
             args=[flat],
         )
@@ -68,7 +68,7 @@ def test_all_weights_in_one_variable(integers, blocked):
             flat,
             weights_shape=second.shape,
             weights_offset=first.size + bias.size,
-            constant_weights=True,
+            how="direct constant",
         )
 
     expected = references.conv(references.conv(x, first) + bias, second)
@@ -78,7 +78,7 @@ def test_all_weights_in_one_variable(integers, blocked):
 
 def test_constant_weights_that_were_assigned_after_all(x, draw_weights, blocked):
     variable = tf.Variable(draw_weights())
-    conv = tf.function(lambda: conv_direct(blocked.pack(x), variable, constant_weights=True))
+    conv = tf.function(lambda: conv_direct(blocked.pack(x), variable, how="direct constant"))
     for _ in range(3):
         expect(blocked, conv(), x, variable.numpy())
         variable.assign(draw_weights())
@@ -89,7 +89,7 @@ def test_same_attributes_other_weights(x, draw_weights, blocked):
     weights = [tf.constant(draw_weights()) for _ in range(7)]
     for _ in range(2):
         for w in weights:
-            ours = conv_direct(blocked.pack(x), w, constant_weights=True)
+            ours = conv_direct(blocked.pack(x), w, how="direct constant")
             expect(blocked, ours, x, w.numpy())
 
 
@@ -108,7 +108,7 @@ def test_packed_weights_are_shared_and_freed(integers, blocked):
         @tf.function
         def run(x):
             return [
-                conv_direct(x, weights, constant_weights=True, post_ops=f"eltwise({name})")
+                conv_direct(x, weights, how="direct constant", post_ops=f"eltwise({name})")
                 for name in ("relu", "abs", "square", "relu6")
             ]
 
@@ -133,8 +133,7 @@ def test_ops_that_read_one_constant_differently(channels, floats):
     src, volume = floats(1, blocks, 9, 9, 16), floats(4, blocks, 36, 36, 16)
     weights, alone = tf.constant(values), tf.constant(values.copy())
 
-    options = {"algorithm": "direct", "padding": "SAME"}
-    arguments = dict(constant_weights=True, channels=channels, **options)
+    arguments = dict(how="direct constant", channels=channels, padding="SAME")
 
     def of_volume(weights):
         shape = [3, 3, channels, channels, 1]

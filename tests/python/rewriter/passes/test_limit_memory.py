@@ -118,7 +118,7 @@ def test_growth_is_what_the_library_packs(window):
                 src,
                 filters.shape,
                 strides=stride,
-                algorithm=algorithm,
+                how=algorithm,
                 src_layout="nChw16c" if stride == 1 else "nhwc",
                 padding="SAME",
             )
@@ -156,7 +156,7 @@ def test_unknown_choices_are_refused(choice):
 def test_the_smallest_are_hardly_larger_than_plain(window, channels, out):
     src = (1, channels // 16, 14, 14, 16)
     plan = bd.ops.memory_plan(
-        "conv", src, (*window, channels, out), algorithm="auto_smallest", padding="SAME"
+        "conv", src, (*window, channels, out), how="auto_smallest", padding="SAME"
     )
     assert plan.algorithm in ("direct", "paired")
     plain = 4 * window[0] * window[1] * channels * out
