@@ -2,7 +2,8 @@
 
     optimize      what it is asked for: the first kind of target that takes it
     tensorflow    tf.functions, ConcreteFunctions, modules
-    keras         models of Keras 3 and 2; keras_inputs says of what, keras_result what they become
+    keras         models of Keras 3 and 2: of what (keras_inputs), how they are called
+                  (keras_function, keras_layer), what they become (keras_result)
     saved_model   loaded SavedModels
     files         paths, which become one of these
 

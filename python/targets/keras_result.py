@@ -2,28 +2,22 @@
 
 Of a functional or sequential model it is a functional model of one layer, which runs the rewritten
 functions: Keras matches and casts inputs, knows shapes and hands masks on as it does for the
-original. Of any other it is a model of the same class whose `call` runs them. What Keras makes of a
-call's arguments is found out once a form of them; later calls of it pass Keras by.
+original. Of any other it is a model of the same class whose `call` runs them.
 """
 
 import contextlib
-import functools
 import importlib
 import inspect
 import os
-import re
 import sys
 import tempfile
-import threading
-import uuid
-import weakref
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import numpy as np
 import tensorflow as tf
 
 from ..tensorflow_private import EagerTensor, context, record, unconverted
-from .inputs import Plan, form_of, form_of_call, keep, places, probes
+from .keras_function import FUNCTIONS, NO_WEIGHTS, KerasFunction
 from .keras_inputs import (
     arguments,
     has_own_call,
@@ -34,8 +28,8 @@ from .keras_inputs import (
     plain,
     signature_of_call,
     symbolic,
-    with_names,
 )
+from .keras_layer import is_asked_by, layer_class, spec_of, with_captured
 from .result import OptimizedFunction
 from .save import save_functions
 
@@ -50,15 +44,6 @@ _FOR_INFERENCE = (
 _NO_H5 = (
     "an optimised model has no layers, of whose weights a .h5 file consists: write a .keras file, "
     "or a SavedModel, of a model around it with export(folder)"
-)
-_NO_LAYER = "a layer of an optimised model is no layer by itself: take the model"
-_NO_WEIGHTS_YET = (
-    "this optimised model was made of a configuration without weights: load a .keras file, which "
-    "has both, or the weights of the model around it with load_weights(file)"
-)
-_NO_WEIGHTS = (
-    "an optimised model has no weights to load, set or save: do that with the original, then call "
-    'tf_blockdnn.optimize again, or once with weights="live"'
 )
 _INFERS = (
     "an optimised model infers, dropout and the like are off: call the original for what it does "
@@ -75,119 +60,6 @@ _COMPILED = (
 )
 
 
-# Of the results in this process: what stands for one in a configuration -> its functions.
-_FUNCTIONS: weakref.WeakValueDictionary[str, "KerasFunction"] = weakref.WeakValueDictionary()
-
-
-@unconverted
-class KerasFunction(OptimizedFunction):
-    """The rewritten functions of a Keras model, as `fast.optimized` has them.
-
-    Attributes:
-        original: the model, where its methods may want what it holds; or None.
-        of_function: makes the optimised function of a tf.function.
-        traced: the functions that Keras's own of each step call.
-        name_results: nested results -> their names in a signature, where Keras writes others there
-            than TensorFlow; or None.
-        runs: of one eager tensor: (dtype, shape) -> what runs it.
-        shapes: of the inputs and outputs of a functional model.
-        key: what stands for it in a configuration.
-    """
-
-    def __init__(self, make: Callable, keras_call: Callable, of_function: Callable):
-        super().__init__(make)
-        self.inference, self.original, self.of_function = make, None, of_function
-        self.shapes: list | None = None
-        self.name_results: Callable | None = None
-        self.traced: dict[str, list] = {}
-        self.runs: dict[tuple, Callable] = {}
-        self._keras_call, self._keras_plans = keras_call, {}
-        self._seen = threading.local()
-        self._start: Callable | None = None
-        self.key = uuid.uuid4().hex
-        _FUNCTIONS[self.key] = self
-
-    def wait(self, start: Callable, stand_in: "KerasFunction | None") -> None:
-        """Has the functions of a stand-in, or none, until weights are loaded.
-
-        Args:
-            start: converts those for plain calls.
-        """
-        self._start, self.remark = start, _NO_WEIGHTS_YET
-
-        def refuse(args, kwargs):
-            raise ValueError(_NO_WEIGHTS_YET)
-
-        self._make = refuse if stand_in is None else stand_in.add
-        if stand_in is not None:
-            self.remark, self.main = stand_in.remark, stand_in.main
-
-    def load(self, values: list) -> None:
-        """Is made of these weights from now on.
-
-        Raises:
-            ValueError: they do not fit, or are others than those of an original that is the user's.
-        """
-        if not values:
-            return
-        if self._start is None:
-            now = self.inference.values()
-            if len(values) != len(now) or not all(map(np.array_equal, values, now)):
-                raise ValueError(_NO_WEIGHTS)
-            return
-        weights = self.inference.original.weights
-        for weight, value in zip(weights, values, strict=True):
-            weight.assign(value)
-        self.calls, self.main, self.remark, self._make = [], None, None, self.inference
-        for learnt in (self._plans, self._keras_plans, self.runs, self.traced):
-            learnt.clear()
-        self.inference.forget()
-        self._start()
-
-    @unconverted
-    def run(self, *args, **kwargs):
-        """What Keras calls in the place of the original's layers."""
-        call, flat = self.bound(args, kwargs)
-        seen = getattr(self._seen, "calls", None)
-        if seen is not None:
-            seen.append((call, flat))
-        return call.run(flat)
-
-    @property
-    def served(self):
-        """The rewritten ConcreteFunction, whose results have Keras's names."""
-        return with_names(self.concrete, self.name_results)
-
-    def call(self, model, args: tuple, kwargs: dict):
-        """A call of the model, past Keras where it is known what Keras makes of its arguments."""
-        form = form_of_call(args, kwargs) if context.executing_eagerly() else None
-        if form is None:
-            args, kwargs = tf.nest.map_structure(_value_of, (args, kwargs))
-            return self._keras_call(model, *args, **kwargs)
-        plan = self._keras_plans.get(form)
-        if plan is None:
-            return self._ask_keras(model, form, args, kwargs)
-        flat = plan.flat(args, kwargs)
-        return self._keras_call(model, *args, **kwargs) if flat is None else plan.call.run(flat)
-
-    def _ask_keras(self, model, form, args: tuple, kwargs: dict):
-        """A call by Keras of tensors that can be told apart, which shows where they go."""
-        *probed, given = probes(args, kwargs)
-        self._seen.calls = seen = []
-        try:
-            results = self._keras_call(model, *probed[0], **probed[1])
-        finally:
-            self._seen.calls = None
-        plan = Plan()
-        if len(seen) == 1:  # and not another model of the same functions inside of it
-            call, flat = seen[0]
-            plan = Plan(call, places(flat, given))
-        keep(self._keras_plans, form, plan)
-        if plan.places == [0] and len(args) == 1 and type(args[0]) is EagerTensor and not kwargs:
-            keep(self.runs, form_of(args[0]), plan.call.run)
-        return results
-
-
 def _refuse(error: type[Exception], text: str) -> Callable:
     """A method of Keras's that an optimised model does not have."""
 
@@ -197,7 +69,13 @@ def _refuse(error: type[Exception], text: str) -> Callable:
     return method
 
 
-class OptimizedKerasModel:
+if TYPE_CHECKING:
+    from keras import Model as _Model
+else:
+    _Model = object  # Its class is made for the model that it stands for.
+
+
+class OptimizedKerasModel(_Model):
     """What an optimised model has beside what a keras.Model of its class has.
 
     `fast(x)`, `predict`, `evaluate` and `export` work as for the original, with all that its class
@@ -267,7 +145,7 @@ class OptimizedKerasModel:
 
     fit = train_on_batch = train_step = _refuse(ValueError, _FOR_INFERENCE)
     quantize = _refuse(ValueError, _NO_LAYERS)
-    load_weights = set_weights = save_weights = _refuse(ValueError, _NO_WEIGHTS)
+    load_weights = set_weights = save_weights = _refuse(ValueError, NO_WEIGHTS)
 
     def get_config(self) -> dict:
         """The original without its weights, and how it was optimised.
@@ -276,7 +154,7 @@ class OptimizedKerasModel:
             NotImplementedError: the original is gone, there are calibration data, or it would
                 become a file that can hold no weights of it.
         """
-        if _is_asked_by("h5_format|hdf5_format|saved_model"):
+        if is_asked_by("h5_format|hdf5_format|saved_model"):
             raise NotImplementedError(_NO_H5)
         function = self.__dict__["_blockdnn"]
         return {"name": self.name, "key": function.key, **function.inference.config()}
@@ -287,7 +165,7 @@ class OptimizedKerasModel:
         other weights are those that are loaded."""
         from .keras import restore  # which is above
 
-        return restore(config, _FUNCTIONS.get(config["key"]))
+        return restore(config, FUNCTIONS.get(config["key"]))
 
     def save_own_variables(self, store) -> None:
         with contextlib.suppress(NotImplementedError):  # A file of weights may do without.
@@ -315,7 +193,7 @@ class OptimizedKerasModel:
 
     def _trackable_children(self, save_type="checkpoint", **kwargs):
         children = super()._trackable_children(save_type, **kwargs)
-        return _with_captured(children, save_type, self.__dict__["_blockdnn"])
+        return with_captured(children, save_type, self.__dict__["_blockdnn"])
 
     def save(self, filepath: str | os.PathLike, overwrite: bool = True, **kwargs) -> None:
         """Writes a SavedModel whose signature is named "serving_default".
@@ -385,8 +263,8 @@ def wrap(original, function: KerasFunction, name: str):
     fast.__dict__["_blockdnn"] = function
     if functional is not None:
         inputs = tf.nest.map_structure(_another_input, plain(found[0]))
-        shapes = tf.nest.map_structure(_spec, [plain(s) for s in found])
-        layer = _layer_class(library)(function, shapes, f"{original.name}_rewritten")
+        shapes = tf.nest.map_structure(spec_of, [plain(s) for s in found])
+        layer = layer_class(library)(function, shapes, f"{original.name}_rewritten")
         functional.__init__(fast, inputs=inputs, outputs=layer(inputs), name=name)
     else:
         autocast = getattr(original, "autocast", getattr(original, "_autocast", True))
@@ -425,20 +303,6 @@ def _unpickle(library: str, data: bytes):
         return sys.modules[library].models.load_model(path, safe_mode=False)
 
 
-def _is_asked_by(modules: str) -> bool:
-    """Whether the call comes from a module of Keras's of such a name.
-
-    A .h5 file and a SavedModel have no place for our weights; a clone needs none.
-    """
-    frame = sys._getframe()
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if name.startswith(("keras.", "tf_keras.")) and re.search(modules, name):
-            return True
-        frame = frame.f_back
-    return False
-
-
 def _generate_by(of_function):
     """`make_generate_function` of a KerasHub task, whose function is optimised, too."""
 
@@ -452,58 +316,6 @@ def _generate_by(of_function):
         return self.generate_function
 
     return make_generate_function
-
-
-@functools.cache
-def _layer_class(library):
-    """The layer that runs a function inside a functional model."""
-
-    class Rewritten(library.layers.Layer):
-        def __init__(self, optimized, shapes, name):
-            super().__init__(name=name, trainable=False, autocast=False)
-            self.__dict__["_optimized"] = optimized
-            self.__dict__["_shapes"] = optimized.shapes = shapes
-            self.supports_masking, self.supports_jit = True, False
-            self._compute_output_and_mask_jointly = True  # Keras 2: results have their masks.
-            self.built = True
-
-        @unconverted
-        def call(self, inputs, mask=None):
-            run = self._optimized.run
-            return run(inputs) if is_empty(mask) else run(inputs, mask=mask)
-
-        def compute_mask(self, inputs, previous_mask=None):
-            return None  # Results have their masks.
-
-        def compute_output_spec(self, inputs, mask=None):
-            wanted, outputs = self._shapes
-            given = tf.nest.map_structure(_spec, plain(inputs))
-            if tf.nest.flatten(given) != tf.nest.flatten(wanted):
-                traced = tf.function(self._optimized.run, autograph=False).get_concrete_function(
-                    given
-                )
-                outputs = _of_batch(tf.nest.flatten(given)[0], traced.structured_outputs)
-            return tf.nest.map_structure(lambda y: library.KerasTensor(y.shape, y.dtype), outputs)
-
-        def compute_output_shape(self, input_shape):  # Keras 2
-            shapes = super().compute_output_shape(input_shape)
-            return _of_batch(tf.TensorSpec(tf.nest.flatten(input_shape)[0]), shapes)
-
-        def get_config(self) -> dict:
-            if not _is_asked_by("cloning"):
-                raise NotImplementedError(_NO_LAYER)
-            return {"name": self.name, "key": self._optimized.key}
-
-        @classmethod
-        def from_config(cls, config):
-            optimized = _FUNCTIONS[config["key"]]
-            return cls(optimized, optimized.shapes, config["name"])
-
-        def _trackable_children(self, save_type="checkpoint", **kwargs):
-            children = super()._trackable_children(save_type, **kwargs)
-            return _with_captured(children, save_type, self._optimized)
-
-    return Rewritten
 
 
 def _functional(library, kind: type) -> type | None:
@@ -535,41 +347,11 @@ def _in_training() -> bool:
     return not context.executing_eagerly() or record.could_possibly_record()
 
 
-def _value_of(value):
-    """A variable is its value, at each call."""
-    return tf.convert_to_tensor(value) if isinstance(value, tf.Variable) else value
-
-
 def _another_input(x):
     """A symbolic input like another one, which does not lead to that one's layers."""
     history = x._keras_history
     layer = getattr(history, "operation", None) or history.layer
     return type(layer).from_config(layer.get_config()).output
-
-
-def _spec(x) -> tf.TensorSpec:
-    return tf.TensorSpec(x.shape, x.dtype)
-
-
-def _of_batch(given: tf.TensorSpec, outputs):
-    """Shapes, or what has some, whose unknown first sizes are those of the first input."""
-    batch = given.shape[0] if given.shape.rank else None
-
-    def known(shape):
-        shape = tf.TensorShape(shape)
-        return shape if not shape.rank else tf.TensorShape([batch, *shape[1:]])
-
-    def known_of(y):
-        return known(y) if isinstance(y, tf.TensorShape) else tf.TensorSpec(known(y.shape), y.dtype)
-
-    return tf.nest.map_structure(known_of, outputs)
-
-
-def _with_captured(children: dict, save_type: str, function) -> dict:
-    """What TensorFlow writes into a SavedModel of an enclosing model: also what we capture."""
-    if save_type != "savedmodel":
-        return children
-    return {**children, **{f"captured_{i}": t for i, t in enumerate(function.trackables)}}
 
 
 def _fresh(metric):
