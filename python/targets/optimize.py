@@ -1,9 +1,11 @@
 """`optimize`: whatever holds a TensorFlow function in, a faster callable out."""
 
+from __future__ import annotations
+
 import functools
 import os
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload
 
 import tensorflow as tf
 
@@ -20,10 +22,53 @@ from .saved_model import SavedModel
 from .target import Settings, Target
 from .tensorflow import Concrete, Function, Module
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 # The first that takes a target has it.
 TARGETS: tuple[type[Target], ...] = (Path, Concrete, Function, Keras, SavedModel, Module)
 
 
+class Choices(TypedDict, total=False):
+    """The keyword arguments of `optimize`, for type checkers."""
+
+    input_signature: Sequence[tf.TensorSpec] | None
+    custom_objects: Mapping[str, object] | None
+    precision: PrecisionName
+    calibration: Any
+    max_loss: float | None
+    weights: Literal["snapshot", "live"] | None
+    exclude: Sequence[str] | None
+    example: Any
+    verify: bool | float | None
+    options: Options | None
+
+
+class _Model(Protocol):
+    """A model of either Keras, as type checkers see it."""
+
+    def compile(self, *args: Any, **kwargs: Any) -> Any: ...
+    def predict(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class _Loaded(Protocol):
+    """What tf.saved_model.load returns, as type checkers see it."""
+
+    signatures: Any
+
+
+@overload
+def optimize(**choices: Unpack[Choices]) -> Callable[[Callable[..., Any]], OptimizedFunction]: ...
+@overload
+def optimize(
+    target: str | os.PathLike[str], **choices: Unpack[Choices]
+) -> OptimizedModel | OptimizedKerasModel: ...
+@overload
+def optimize(target: _Model, **choices: Unpack[Choices]) -> OptimizedKerasModel: ...
+@overload
+def optimize(target: _Loaded, **choices: Unpack[Choices]) -> OptimizedModel: ...
+@overload
+def optimize(target: Callable[..., Any], **choices: Unpack[Choices]) -> OptimizedFunction: ...
 def optimize(
     target=None,
     *,

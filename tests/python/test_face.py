@@ -1,12 +1,14 @@
 """`import tf_blockdnn` loads the ops; all else loads when asked for, and serving asks little."""
 
 import inspect
+import re
 
 import fresh
 import pytest
 from saved_models import save_tiny
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.targets.optimize import Choices
 
 LOADED = """
 import sys
@@ -39,6 +41,40 @@ def test_names_and_options_are_few():
     assert len(names) <= 45, len(names)
     target, *options = inspect.signature(bd.optimize).parameters.values()
     assert len(options) <= 10 and all(one.kind is one.KEYWORD_ONLY for one in options)
+    assert [one.name for one in options] == list(Choices.__annotations__)
+
+
+TYPED = """
+import keras, tf_blockdnn as bd
+@bd.optimize
+def plain(x: int) -> int: return x
+@bd.optimize(precision="bf16")
+def chosen(x: int) -> int: return x
+reveal_type(plain)  # OptimizedFunction
+reveal_type(chosen)  # OptimizedFunction
+reveal_type(bd.optimize(len, verify=True).report)  # Report
+class Model:
+    def compile(self, loss: str) -> None: ...
+    def predict(self, x: int) -> int: return x
+    def __call__(self, x: int) -> int: return x
+reveal_type(bd.optimize(Model(), weights="live"))  # OptimizedKerasModel
+reveal_type(bd.optimize("model").save)  # def (folder:
+reveal_type(bd.load("model"))  # OptimizedModel | OptimizedKerasModel
+bd.optimize(plain, precision="bf17")  # No overload variant
+bd.optimize(plain, weight="live")  # Unexpected keyword
+"""
+
+
+def test_type_checkers_know_results_by_their_targets(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "typed.py").write_text(TYPED)
+    flags = "--ignore-missing-imports", "--follow-imports=silent", f"--cache-dir={tmp_path}"
+    said, _, _ = api.run([*flags, str(tmp_path / "typed.py")])
+    for number, line in enumerate(TYPED.splitlines(), 1):
+        if "# " in line:
+            about = "".join(re.findall(rf"typed.py:{number}: .*", said))
+            short = re.sub(r"[\w.]+\.(?=\w)", "", about)
+            assert line.partition("# ")[2] in short, said
 
 
 def test_names_load_when_they_are_asked_for():
