@@ -29,6 +29,7 @@ MODULES = {
     "tf_blockdnn.ops": "bd.ops",
     "tf_blockdnn.layers": "bd.layers",
     "tf_blockdnn.rewriter": "bd.rewriter",
+    "tf_blockdnn.callbacks": "bd.callbacks",
 }
 PRELUDE = "import keras\nimport numpy as np\nimport tensorflow as tf\nimport tf_blockdnn as bd\n"
 
@@ -63,7 +64,7 @@ this page from the docstrings, which `help` shows, too. [Ops](api-ops.md) and
             Category(
                 "Optimise",
                 "From a model, a function or a file to a faster one.",
-                "optimize Options optimize_saved_model load",
+                "optimize Options optimize_saved_model load callbacks.Optimized",
             ),
             Category(
                 "Programs as they are",
@@ -74,7 +75,7 @@ this page from the docstrings, which `help` shows, too. [Ops](api-ops.md) and
                 "Results",
                 "What `bd.optimize` returns, and what it reports.",
                 "rewriter.OptimizedModel rewriter.OptimizedFunction rewriter.Report "
-                "rewriter.Converted rewriter.VerificationError rewriter.optimize_concrete",
+                "rewriter.VerificationError rewriter.optimize_concrete",
             ),
             Category(
                 "Layers",

@@ -12,7 +12,7 @@ from .python._launch import is_command_line as _is_command_line
 from .python.version import VERSION as __version__
 
 if _typing.TYPE_CHECKING:
-    from . import layers, ops, rewriter
+    from . import callbacks, layers, ops, rewriter
     from .python.enable import ProgramReport, disable, enable, enabled, report
     from .python.info import info
     from .python.ops.post_ops import PostOps
@@ -24,9 +24,7 @@ if _typing.TYPE_CHECKING:
 
 # Module -> the names that it has here.
 _NAMES = {
-    ".layers": "layers",
-    ".ops": "ops",
-    ".rewriter": "rewriter",
+    **{f".{name}": name for name in ("callbacks", "layers", "ops", "rewriter")},
     ".python.enable": "ProgramReport disable enable enabled report",
     ".python.info": "info",
     ".python.ops.post_ops": "PostOps",

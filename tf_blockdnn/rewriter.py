@@ -1,15 +1,9 @@
 """The rewriter: what `bd.optimize` returns."""
 
-from .python.rewriter import (
-    Converted,
-    Report,
-    VerificationError,
-    optimize_concrete,
-)
+from .python.rewriter import Report, VerificationError, optimize_concrete
 from .python.targets import OptimizedFunction, OptimizedModel
 
 __all__ = [
-    "Converted",
     "OptimizedFunction",
     "OptimizedModel",
     "Report",

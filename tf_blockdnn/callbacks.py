@@ -1,0 +1,5 @@
+"""Keras callbacks: `bd.callbacks.Optimized()`."""
+
+from .python.callbacks import Optimized
+
+__all__ = ["Optimized"]
