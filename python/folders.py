@@ -27,9 +27,6 @@ _PARTS = (
 # Files of other libraries, by the ends of their names, and the way from them to a SavedModel.
 _OTHERS = {
     (".onnx",): "an ONNX file: onnx2tf makes a SavedModel of it",
-    (
-        ".tflite",
-    ): "a LiteRT file, from which no way leads back: give the model that it was made from",
     (".pt", ".pth", ".bin", ".safetensors"): "weights of PyTorch: write the model as ONNX "
     "(torch.onnx.export), of which onnx2tf makes a SavedModel",
     (".weights.h5", ".ckpt", ".index"): "weights without their model: build the model, load them, "
@@ -42,8 +39,13 @@ def is_keras_file(path: str | os.PathLike) -> bool:
     return pathlib.Path(path).suffix in (".keras", ".h5", ".hdf5")
 
 
+def is_lite_file(path: str | os.PathLike) -> bool:
+    """Whether the name says that it is LiteRT's: model.tflite."""
+    return pathlib.Path(path).suffix == ".tflite"
+
+
 def check_model(path: str | os.PathLike) -> pathlib.Path:
-    """`path` as a path, once it may be a Keras file or a SavedModel.
+    """`path` as a path, once it may be a Keras file, a LiteRT file or a SavedModel.
 
     Raises:
       SavedModelError: no such file or folder, or a folder without a model.
@@ -52,7 +54,7 @@ def check_model(path: str | os.PathLike) -> pathlib.Path:
     other = next((kind for ends, kind in _OTHERS.items() if path.name.endswith(ends)), None)
     if other and path.is_file():
         raise SavedModelError(f"{path}: {other}")
-    if not is_keras_file(path):
+    if not is_keras_file(path) and not is_lite_file(path):
         return check_source(path)
     if not path.is_file():
         raise SavedModelError(

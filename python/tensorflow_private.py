@@ -89,6 +89,13 @@ _check(
 )
 
 
+def lite_schema():
+    """The module with the classes of LiteRT's flatbuffers; it takes some time to import."""
+    from tensorflow.lite.python import schema_py_generated
+
+    return schema_py_generated
+
+
 def call_flat(function, inputs) -> object:
     """What a ConcreteFunction makes of a tensor or a variable for each of its flat arguments."""
     flat = [x.handle if isinstance(x, tf.Variable) else x for x in inputs]

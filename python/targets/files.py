@@ -1,4 +1,4 @@
-"""Paths as targets: SavedModels, and the files that Keras writes, model.keras and model.h5."""
+"""Paths as targets: SavedModels, LiteRT files, and what Keras writes, model.keras and model.h5."""
 
 import functools
 import importlib
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from .. import folders, metagraph
+from .. import folders, lite, metagraph
 from ..errors import SavedModelError, UserError
 from ..native import collecting_new, return_free_memory
 from ..rewriter.trackables import owners
@@ -43,8 +43,13 @@ class Path(Target):
         if folders.is_keras_file(path):
             read = functools.partial(read_keras, path, settings.custom_objects)
             return Keras(read(), settings._replace(custom_objects=None), read)
-        read = functools.partial(metagraph.load, path)
+        read = functools.partial(_load, path)
         return SavedModel(read(), settings, read)
+
+
+def _load(path):
+    """A SavedModel, or what a LiteRT file is as one."""
+    return lite.read(path) if folders.is_lite_file(path) else metagraph.load(path)
 
 
 def _optimize(path: str, settings):
@@ -52,7 +57,7 @@ def _optimize(path: str, settings):
 
 
 def load_signatures(path, custom_objects: Mapping | None = None, example=None) -> tuple:
-    """What tf.saved_model.load returns, of a SavedModel or of the model in a file of Keras's.
+    """What tf.saved_model.load returns, of a SavedModel, a LiteRT file or a file of Keras's.
 
     The second of the two says whether Keras can trace it only for the sizes of the example.
 
@@ -63,8 +68,10 @@ def load_signatures(path, custom_objects: Mapping | None = None, example=None) -
     path = folders.check_model(path)
     if not folders.is_keras_file(path):
         if custom_objects:
-            raise UserError(f"custom_objects mean nothing to a SavedModel ({path}): leave them out")
-        return metagraph.load(path), False
+            raise UserError(
+                f"custom_objects mean nothing to {path}, which Keras did not write: leave them out"
+            )
+        return _load(path), False
     model, with_example = read_keras(path, custom_objects), False
     try:
         specs = input_specs(model)

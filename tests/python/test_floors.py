@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # From the top down. Units of one floor do not know each other; inside a unit anything goes. A unit
 # is a folder, or the modules of python/ named here; "showing.memory" is a module of that folder.
-APPLICATION = "cli comparison enable info saved_model showing"
+APPLICATION = "callbacks cli comparison enable info saved_model showing"
 FLOORS = [
     {"tf_blockdnn": "the public face"},
     {"application": APPLICATION},
@@ -20,7 +20,7 @@ FLOORS = [
     {"layers": "layers", "rewriter": "rewriter"},
     {"gradients": "gradients"},
     {"ops": "ops"},
-    {"native": "_launch native threads", "graph": "graph", "files": "folders metagraph"},
+    {"native": "_launch native threads", "graph": "graph", "files": "folders lite metagraph"},
     {"leaves": "errors layout options measuring showing.memory tensorflow_private version"},
 ]
 UNIT_OF_NAME = {

@@ -134,8 +134,8 @@ def compare_peers(
 
 
 def _folder(source: pathlib.Path, loaded, name: str, place: pathlib.Path) -> pathlib.Path:
-    """A SavedModel for the others: the source itself, or what a Keras file was loaded as."""
-    if not folders.is_keras_file(source):
+    """A SavedModel for the others: the source itself, or what a file was loaded as."""
+    if source.is_dir():
         return source
     module = tf.Module()
     module.kept = loaded

@@ -219,7 +219,7 @@ def test_layout(call, tmp_path):
         (["optimize", "empty", "out"], "empty: not a SavedModel"),
         (["optimize", "broken", "out"], "broken: saved_model.pb cannot be read"),
         (["inspect", "full/model.onnx"], "model.onnx: an ONNX file: onnx2tf makes a SavedModel"),
-        (["benchmark", "full/a.tflite"], "a.tflite: a LiteRT file, from which no way leads back"),
+        (["benchmark", "full/a.tflite"], "a.tflite: not a LiteRT file (it does not begin as one)"),
         (["inspect", "full/pytorch.pt"], "pytorch.pt: weights of PyTorch: write the model as ONNX"),
         (["inspect", "full/m.weights.h5"], "m.weights.h5: weights without their model: build"),
         (["optimize", "{tiny}", "/proc/out"], "/proc/out: cannot be written (/proc takes no new"),
