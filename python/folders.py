@@ -48,7 +48,7 @@ def check_model(path: str | os.PathLike) -> pathlib.Path:
     """`path` as a path, once it may be a Keras file, a LiteRT file or a SavedModel.
 
     Raises:
-      SavedModelError: no such file or folder, or a folder without a model.
+      SavedModelError: no such file or folder, or one without a model.
     """
     path = pathlib.Path(path)
     other = next((kind for ends, kind in _OTHERS.items() if path.name.endswith(ends)), None)
@@ -60,6 +60,10 @@ def check_model(path: str | os.PathLike) -> pathlib.Path:
         raise SavedModelError(
             f"{path}: {'a folder, not a file' if path.exists() else 'no such file'}"
         )
+    if is_lite_file(path):
+        with path.open("rb") as file:
+            if file.read(8)[4:] != b"TFL3":
+                raise SavedModelError(f"{path}: not a LiteRT file (it does not begin as one)")
     return path
 
 

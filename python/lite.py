@@ -30,8 +30,6 @@ def read(path: str | os.PathLike):
     try:
         with open(path, "rb") as file:
             data = file.read()
-        if data[4:8] != b"TFL3":
-            raise ValueError("it does not begin as one")
         schema = lite_schema()
         model = schema.ModelT.InitFromPackedBuf(data, 0)
         module = tf.Module()
