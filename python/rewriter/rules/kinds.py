@@ -54,12 +54,17 @@ class Stored:
 
 @dataclass(frozen=True)
 class Weights(Constant):
-    """A constant of that rank that has elements, and of which the report says so."""
+    """A finite constant of that rank that has elements, and of which the report says so.
+
+    Padding is zeros here, which an infinite weight makes NaN; TensorFlow adds nothing there.
+    """
 
     def check(self, match: Match, name: str, value: Ref) -> np.ndarray:
         constant = super().check(match, name, Stored().check(match, name, value))
         if not constant.size:
             raise Declined("the filter is empty")
+        if not np.isfinite(constant).all():
+            raise Declined("the filter holds infinities or NaN")
         return constant
 
 

@@ -119,6 +119,8 @@ def _obstacle(node: Node, src: Ref, axis: int, body: Body) -> str | None:
     weights = body.constants.value(node.inputs[1])
     if not weights.size or weights.shape[axis] != volume[4]:
         return "the filter is empty or grouped"
+    if not np.isfinite(weights).all():
+        return "the filter holds infinities or NaN"
     if body.view.has_control_edges(node.name):
         return "a control edge holds it"
     return None

@@ -105,6 +105,15 @@ def test_a_bias_of_the_depth_is_none_of_the_height(rewrite, weights, image):
     assert result.blockdnn["ConvVolume"] == 1
 
 
+def test_infinite_weights_stay(rewrite):
+    """A zero of the padding would make them NaN."""
+    weights = np.full([3, 3, 3, 4, 16], 0.5, np.float32)
+    weights[0, 0, 0] = np.inf
+    result = rewrite(lambda x: tf.nn.conv3d(x, weights, [1] * 5, "SAME"), [2, 3, 4, 5, 4])
+    assert "infinities" in result.reason("Conv3D")
+    assert not result.blockdnn
+
+
 @pytest.mark.parametrize("axes", [(1,), (2, 3), (3, 4), (1, 2, 3), (1, 2, 3, 4)], ids=str)
 def test_maxima_that_keep_dimensions(axes, rewrite, weights):
     """Those of a plane are maxima of slices; the depth of a volume is no axis of its slices."""

@@ -102,7 +102,15 @@ def _filter(d: Draw, given: dict) -> np.ndarray:
     """A filter, for some of the groups."""
     channels, groups = given["x"].shape[-1], d.of(1, 1, 1, 3)
     shape = [d.of(1, 2, 3), d.of(1, 3), channels // groups if channels % groups == 0 else 2]
-    return d.standard_normal([*shape, d.of(1, 2, 3, 24)]).astype(np.float32)
+    return _weights(d, *shape, d.of(1, 2, 3, 24))
+
+
+def _weights(d: Draw, *shape: int) -> np.ndarray:
+    """One of them may be infinite, which no zero of a padding may meet."""
+    weights = d.standard_normal(shape).astype(np.float32)
+    if d.of(0, 0, 0, 1):
+        weights.flat[d.integers(weights.size)] = d.of(np.nan, np.inf, -np.inf)
+    return weights
 
 
 def _explicit(d: Draw, given: dict) -> list:
@@ -144,9 +152,9 @@ DRAWN = {
     ("dilated", "pads"): lambda d, given: d.integers(0, 4, (2, 2)).astype(np.int32),
     ("dilated", "crops"): lambda d, given: d.integers(0, 2, (2, 2)).astype(np.int32),
     ("conv_transpose", "x"): _picture,
-    ("conv_transpose", "weights"): lambda d, given: d.standard_normal(
-        [d.of(1, 2, 3), d.of(1, 3), d.of(3, 24), given["x"].shape[-1]]
-    ).astype("f"),
+    ("conv_transpose", "weights"): lambda d, given: _weights(
+        d, d.of(1, 2, 3), d.of(1, 3), d.of(3, 24), given["x"].shape[-1]
+    ),
     ("conv_transpose", "strides"): lambda d, given: [1, *[d.of(1, 2, 2)] * 2, 1],
     ("conv_transpose", "dilations"): lambda d, given: [1, 1, 1, 1],
     ("conv_transpose", "padding"): lambda d, given: d.of("SAME", "VALID"),
