@@ -37,7 +37,7 @@ def text(old: str, document: dict) -> str:
         _, ended, after = rest.partition(_END)
         if not (found and ended):
             raise ValueError(f"the README lacks {begin} or its {_END}")
-        old = f"{before}{begin}\n\n{part}\n{_END}{after}"
+        old = f"{before}{begin}\n\n{part.rstrip()}\n{_END}{after}"
     return old
 
 
