@@ -22,9 +22,9 @@ from tensorflow.python.framework import op_def_registry  # noqa: E402
 import tf_blockdnn as bd  # noqa: E402
 from tf_blockdnn.python import gradients  # noqa: E402
 from tf_blockdnn.python.native import library  # noqa: E402
+from tf_blockdnn.python.rewriter.passes.canonical import replace_loops  # noqa: E402
 from tf_blockdnn.python.rewriter.patterns import PATTERNS  # noqa: E402
 from tf_blockdnn.python.rewriter.patterns.pixels import elementwise  # noqa: E402
-from tf_blockdnn.python.rewriter.patterns.products import recurrent  # noqa: E402
 
 PAGE = pathlib.Path(__file__).with_name("support.md")
 # What has no default in the registrations: attributes, and shapes other than the source's.
@@ -204,7 +204,7 @@ def row(name: str) -> str:
 
 def converted() -> str:
     """A line for each pattern: the ops at which it looks, and its first sentence."""
-    modules = [*itertools.chain.from_iterable(PATTERNS.values()), recurrent]
+    modules = [*itertools.chain.from_iterable(PATTERNS.values()), replace_loops]
     lines = []
     for module in modules:
         sentence = module.__doc__.partition("\n\n")[0].replace("\n", " ")

@@ -13,4 +13,4 @@ from .kinds import (
     per_channel,
 )
 from .replacement import Replacement, look
-from .rule import Declined, Match, Rule
+from .rule import Declined, Match, Rule, require

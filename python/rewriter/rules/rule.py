@@ -48,6 +48,12 @@ class Declined(Exception):
     """Why a match is left to TensorFlow, in one line; of an empty one nobody hears."""
 
 
+def require(holds: bool, reason: str = "") -> None:
+    """Raises Declined where something does not hold."""
+    if not holds:
+        raise Declined(reason)
+
+
 class Reader:
     """The `tf` of a formula that is traced: axes of x from either end, a reshape by any op, ..."""
 

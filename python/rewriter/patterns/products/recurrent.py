@@ -1,213 +1,192 @@
-"""Loops over time steps whose body is exactly a cell of Keras.
+"""The cells of recurrent layers as patterns, in all their spellings.
 
-Keras, and TensorFlow's dynamic_rnn before it, lower a recurrent layer to one While over tensor
-lists: a step reads its input from one, computes the cell, and writes its output into another.
-What the loop carries has a role each: a counter, the step, the list of outputs, the state, with a
-mask the output of the step before. All of the body must be accounted for; a body that does
-anything else, or a cell with a little more than ours, is another recurrence and stays.
+Each is (cell, reset_after, the next states as patterns: h, or h and c; the names of what the
+bias is made of). X and H are the input and the state before, C that of an LSTM's cell; W and U are
+the matrices, "f" and "g" the activation and that of the gates.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from ....graph import Any, Body, Match, Node, OneOf, Op, Ref
-from ...context import Context
-from .recurrent_cells import CELLS, STEP, C, H
-from .recurrent_step import Step
-
-ROOTS = ("While", "StatelessWhile")
-# What may be in the body of a cell that has none of our activations: these say nothing about it.
-_UNREMARKABLE = frozenset(
-    "AddV2 Add BiasAdd Const Identity MatMul Mul NoOp ReadVariableOp Relu Relu6 RealDiv Select"
-    " SelectV2 Sigmoid Split SplitV Squeeze StridedSlice Sub Tanh TensorListGetItem"
-    " TensorListSetItem Tile Unpack ZerosLike StopGradient Less LogicalAnd Placeholder".split()
-)
-_COUNTED = Op("Add|AddV2", Any("count"), 1.0)
-_WRITTEN = Op("TensorListSetItem", Any("outputs"), Any("at"), Any("value"))
+from ....graph import Any, Binding, Body, Match, Node, OneOf, Op, Pattern, Ref, Scope, slices
 
 
-def _masks() -> Iterator:
-    """What a step makes of the new value of something and the old one: with no mask, one of a list
-    of masks, the steps of each row that count (dynamic_rnn's sequence_length)."""
-    yield lambda new, old: new
-    mask = Op("TensorListGetItem", Any("mask"), STEP, Any())
-    over = Op("GreaterEqual", STEP, Any("row_lengths"))
-    yield lambda new, old: Op("Select|SelectV2", OneOf(Op("Tile", mask, Any()), mask), new, old)
-    yield lambda new, old: Op("Select|SelectV2", OneOf(Op("Tile", over, Any()), over), old, new)
+class Step(Scope):
+    """Patterns see what identities hand on, and each read of a variable as its handle.
 
-
-# (cell, what is written and the next states as patterns), the simple ones first.
-_STEPS = [
-    (cell, (keep(cell[2][0], Any("before")), *map(keep, cell[2], (H, C))))
-    for keep in _masks()
-    for cell in CELLS
-]
-
-
-@dataclass(frozen=True)
-class Recurrence:
-    """A recurrent layer. Numbers are positions among the loop's inputs and outputs.
-
-    Attributes:
-      attributes: those of the op.
-      roles: of the lists "source", "outputs" and "mask", of "row_lengths", of the matrices "W" and
-        "U", each a variable's handle or a tensor, and of the output "before" the first step.
-      bias: of the same; one, or two that are its rows, or none.
-      states: h, and c of an LSTM.
-      limits: the bounds of the number of steps that the loop carries.
-      lengths: those that it knows, as numbers.
-      zeros: what must begin as zero: counter and step, and the output before.
+    Args:
+        body: the function.
+        units: of its cell, where they are known.
     """
 
-    attributes: dict[str, object]
-    roles: dict[str, int]
-    bias: tuple[int, ...]
-    states: tuple[int, ...]
-    limits: tuple[int, ...]
-    lengths: tuple[int, ...]
-    zeros: tuple[int, ...]
+    def __init__(self, body: Body, units: int | None = None):
+        super().__init__(body)
+        self.arguments, self.results, self.units = body.inputs, body.view.fetches, units
 
-    def details(self) -> str:
-        """What the report says about it."""
-        cell, attributes = self.attributes["cell"], self.attributes
-        gates = "" if cell == "vanilla" else f", gates {attributes['recurrent_activation']}"
-        kind = "" if cell != "gru" or attributes["reset_after"] else " (reset before)"
-        masked = ", masked" if "mask" in self.roles else ""
-        masked += ", lengths" if "row_lengths" in self.roles else ""
-        which = "all steps" if attributes["return_sequences"] else "last step"
-        return f"{cell}{kind}, {attributes['activation']}{gates}, {which}{masked}"
+    def seen(self, ref: Ref) -> Ref:
+        """What an Identity hands on, or a variable holds."""
+        ref = self.view.origin(ref, ("Identity", "StopGradient"))
+        node = self.view.producer(ref)
+        if node.op == "ReadVariableOp" and self.argument(node.inputs[0]) is not None:
+            return self.seen(node.inputs[0])
+        return ref
 
+    def producer(self, ref: Ref) -> Node:
+        return self.view.producer(self.seen(ref))
 
-class _No(Exception):
-    """Why a loop is no recurrence of ours."""
+    def argument(self, ref: Ref) -> int | None:
+        """The position of the argument whose value `ref` is: a tensor, or what a variable holds."""
+        ref = self.seen(ref)
+        return self.arguments.index(ref.node) if ref.node in self.arguments else None
 
-
-def find(node: Node, body: Body, context: Context) -> Recurrence | str | None:
-    """The recurrence of the loop `node`; None if it is nothing of the kind."""
-    condition, steps = (body.inner.get((node.name, key, 0)) for key in ("cond", "body"))
-    if body.place is not None or condition is None or steps is None:
-        return None
-    if not {"TensorListGetItem", "TensorListSetItem", "MatMul"} <= {n.op for n in steps.view}:
-        return None
-    try:
-        return _Loop(Step(condition), Step(steps), node.attr["output_shapes"].list.shape).plan()
-    except _No as no:
-        return str(no)
+    def constant(self, ref: Ref):
+        """The value of a constant that stands in the function itself."""
+        node = self.producer(ref)
+        return self.constants.value(node.ref) if node.op == "Const" else None
 
 
-class _Loop:
-    """One While: its condition and its body."""
+class Gates(Pattern):
+    """The gates k to last of the n that lie side by side in a vector or the columns of a matrix."""
 
-    def __init__(self, condition: Step, body: Step, shapes):
-        self.condition, self.body, self.shapes = condition, body, shapes
-        self.results = list(map(body.seen, body.results))
-        positions = range(len(self.results))
-        self.invariant = {i for i in positions if body.argument(self.results[i]) == i}
-        self.counting = tuple(i for i in positions if self._carries(i, _COUNTED, "count"))
+    ops = frozenset({"Split", "SplitV", "StridedSlice"})
 
-    def plan(self) -> Recurrence:
-        if any(n.op.startswith(("Assign", "Print", "Assert")) for n in self.body.view):
-            raise _No("its body has side effects")
-        positions = range(len(self.results))
-        limits, lengths = self._bounds()
-        written = {i: match for i in positions if (match := self._carries(i, _WRITTEN, "outputs"))}
-        if len(written) != 1:
-            raise _No(f"it writes {len(written)} lists of outputs, not one")
-        ((outputs, match),) = written.items()
-        at, value = match.refs["at"], match.refs["value"]
-        carried = {*positions} - self.invariant - {*self.counting, outputs}
-        if len(carried) > 3:
-            raise _No(f"it carries {len(carried)} states")
-        for (name, reset_after, _, bias), states, match in self._cells(value, sorted(carried)):
-            # The output of the step before is left; a choice of zeros need not read it.
-            rest = carried - {*states}
-            roles = self._roles(match, {*states}, rest)
-            if roles is None or any(self.results[i] != value for i in rest) or len(rest) > 1:
-                continue
-            sequences = self._is_of_all_steps(at, roles.pop("step"))
-            zeros = {roles[key] for key in ("before",) if key in roles} & self.invariant
-            return Recurrence(
-                attributes={
-                    "cell": name,
-                    "activation": match.values["f"],
-                    "recurrent_activation": match.values.get("g", "sigmoid"),
-                    "reset_after": reset_after,
-                    "return_sequences": sequences,
-                    "zero_output_for_mask": bool(zeros),
-                },
-                roles=roles | {"outputs": outputs},
-                bias=tuple(roles[key] for key in bias),
-                states=states,
-                limits=limits,
-                lengths=lengths,
-                zeros=(*self.counting, *rest, *zeros),
-            )
-        others = {node.op for node in self.body.view} - _UNREMARKABLE
-        what = f": it has {', '.join(sorted(others))}" if others else ""
-        raise _No(
-            "its cell is not one of Keras's with activations tanh, sigmoid, relu or linear, or"
-            f" gates of hard_sigmoid (relu6(x + 3) / 6){what}"
-        )
+    def __init__(self, k: int, last: int, n: int, source: Pattern, rank: int = 2):
+        self.k, self.last, self.n, self.source, self.rank = k, last, n, source, rank
 
-    def _roles(self, match: Match, states: set[int], rest: set[int]) -> dict[str, int] | None:
-        """The position of each operand of a step; None where one is not what its role says."""
-        roles = {name: self.body.argument(ref) for name, ref in match.refs.items()}
-        kinds = {"step": {*self.counting}, "before": self.invariant | rest}
-        kinds |= dict.fromkeys("hc", states)
-        fits = all(i in kinds.get(name, self.invariant) for name, i in roles.items())
-        return roles if fits else None
+    def ways(self, ref: Ref, step: Step, match: Match) -> Iterator[Match]:
+        node = step.view.producer(ref)
+        if node.op == "Split":
+            source, cut = node.inputs[1], (ref.port, ref.port + 1)
+            taken = node.attr["num_split"].i == self.n and self._splits(step, node.inputs[0])
+            wanted = [(self.k, self.last)]
+        else:
+            source, begin = node.inputs[0], self.k * (step.units or 0)
+            cut, taken = self._columns(node, ref.port, step), step.units
+            wanted = [(begin, self.last * (step.units or 0))]
+            wanted += [(begin, None)] if self.last == self.n else []
+        if taken and cut in wanted:
+            yield from step.ways(self.source, source, match)
 
-    def _is_of_all_steps(self, at: Ref, step: int) -> bool:
-        """Whether what is written at that index are the outputs of all steps, or the last one's."""
-        if self.body.argument(at) == step:
-            return True
-        index = self.body.constant(at)
-        if index is None or index.item() != 0:
-            raise _No("it writes its outputs in an order of its own")
-        return False
+    def _splits(self, step: Step, axis: Ref) -> bool:
+        """Whether the axis is that of the gates."""
+        return step.constant(axis).item() in (self.rank - 1, -1)
 
-    def _carries(self, i: int, pattern: Op, name: str) -> Match | None:
-        """How result i is the pattern of what was carried before under that name."""
-        ways = self.body.ways(pattern, self.results[i])
-        return next((way for way in ways if self.body.argument(way.refs[name]) == i), None)
+    def _columns(self, node: Node, port: int, step: Step) -> tuple[int, int | None] | None:
+        """[begin, end) of what a SplitV or StridedSlice takes along the last axis."""
+        if node.op == "SplitV":
+            sizes = step.constant(node.inputs[1])
+            if sizes is None or not self._splits(step, node.inputs[2]) or -1 in sizes[:port]:
+                return None
+            begin, size = int(sizes[:port].sum()), int(sizes[port])
+            # The rest is a part of its own, be it empty.
+            is_rest = size == -1 and port == self.n - 1 == len(sizes) - 1
+            return (begin, None if is_rest else begin + size) if is_rest or size >= 0 else None
+        index = slices(node, step.constants.value, self.rank)
+        if index is None or any(item != slice(None) for item in index[:-1]):
+            return None
+        first, last = index[-1].start or 0, index[-1].stop
+        ends = first >= 0 and (last is None or last > 0) and index[-1].step in (None, 1)
+        return (first, last) if ends else None
 
-    def _bounds(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What bounds the steps: positions, and numbers."""
-        limits, lengths, open_ends = [], [], [self.condition.results[0]]
-        while open_ends:
-            node = self.condition.producer(open_ends.pop())
-            if node.op == "LogicalAnd":
-                open_ends += node.inputs
-                continue
-            if node.op != "Less":
-                raise _No("it ends for another reason than its number of steps")
-            (count, limit), number = map(self.condition.argument, node.inputs), None
-            if limit is None and (number := self.condition.constant(node.inputs[1])) is None:
-                raise _No("its steps are not counted one by one")
-            if count not in self.counting:
-                raise _No("its steps are not counted one by one")
-            if limit is not None and limit not in self.invariant:
-                raise _No("the number of its steps changes on the way")
-            limits += [] if limit is None else [limit]
-            lengths += [] if number is None else [number.item()]
-        return tuple(limits), tuple(lengths)
 
-    def _cells(self, value: Ref, carried: list[int]) -> Iterator:
-        """(cell, positions of its states, match) of all ways to read the step."""
-        for cell, patterns in _STEPS:
-            for states in itertools.permutations(carried, len(patterns) - 1):
-                refs = [value, *(self.results[i] for i in states)]
-                if not all(map(self.body.may_be, patterns, refs)):
-                    continue
-                arguments = [Ref(self.body.arguments[i]) for i in states]
-                bound = Match(dict(zip("hc", arguments, strict=False)))
-                self.body.units = self._units(states[0])
-                for match in self.body.ways_of_all(patterns, refs, bound):
-                    yield cell, states, match
+def squeezed(x: Pattern) -> OneOf:
+    """The only row of a tensor."""
+    return OneOf(Op("Squeeze", x), Op("Squeeze", x, squeeze_dims=[0]))
 
-    def _units(self, h: int) -> int | None:
-        dims = [d.size for d in self.shapes[h].dim] if h < len(self.shapes) else []
-        return dims[1] if len(dims) == 2 and dims[1] > 0 else None
+
+def total(a: Pattern, b) -> OneOf:
+    """A sum of two tensors, one of which may be a bias; Keras adds products of one row as such."""
+    is_product = isinstance(b, Op) and b.ops == {"MatMul"}
+    row = OneOf(b, squeezed(b)) if is_product else b
+    return OneOf(Op("Add|AddV2", a, b), Op("BiasAdd", a, row))
+
+
+def activation(name: str, x: Pattern) -> OneOf:
+    """One of the activations that the op knows, of one kind for each name, or x itself.
+
+    Only gates, "g", may be hard sigmoids.
+    """
+    kinds = {op.lower(): Op(op, x) for op in ("Tanh", "Relu", "Sigmoid")}
+    if name == "g":
+        kinds["hard_sigmoid"] = Op("Relu6", total(x, 3.0)) / 6.0
+    return OneOf(*(Binding(way, **{name: kind}) for kind, way in (kinds | {"linear": x}).items()))
+
+
+def row(k: int, x: Pattern) -> OneOf:
+    """Row k of two."""
+    return OneOf(Op("Unpack", x, num=2)[k], squeezed(Op("Split", 0, x, num_split=2)[k]))
+
+
+STEP = Any("step")
+X = Op("TensorListGetItem", Any("source"), STEP, Any())
+H, C = Any("h"), Any("c")
+_W, _U, _B, _B0, _B1 = map(Any, ("W", "U", "b", "b0", "b1"))
+_X_W, _H_U = Op("MatMul", X, _W), Op("MatMul", H, _U)
+
+
+def _vanillas():
+    for sums in (total(total(_X_W, _B), _H_U), total(total(_X_W, _H_U), _B)):
+        yield "vanilla", True, (activation("f", sums),), ("b",)
+    yield "vanilla", True, (activation("f", total(_X_W, _H_U)),), ()
+
+
+def _part(k: int, n: int, sums: Pattern, rank: int = 2) -> Gates:
+    return Gates(k, k + 1, n, sums, rank)
+
+
+def _split(n: int, sums: Pattern) -> list[Gates]:
+    return [_part(k, n, sums) for k in range(n)]
+
+
+def _products(n: int, source: Pattern, weights: Pattern, bias: Pattern | None = None) -> list:
+    """Each of n gates as a product of its own with its columns of a matrix: implementation=1."""
+    products = [Op("MatMul", source, _part(k, n, weights)) for k in range(n)]
+    if bias is None:
+        return products
+    return [total(product, _part(k, n, bias, rank=1)) for k, product in enumerate(products)]
+
+
+def _lstms():
+    products = total(_X_W, _H_U)
+    spellings = [(_split(4, total(products, _B)), ("b",)), (_split(4, products), ())]
+    for bias, names in ((_B, ("b",)), (None, ())):
+        pairs = zip(_products(4, X, _W, bias), _products(4, H, _U), strict=True)
+        spellings.append(([total(x, h) for x, h in pairs], names))
+    for (i, f, g, o), bias in spellings:
+        c = total(activation("g", f) * C, activation("g", i) * activation("f", g))
+        yield "lstm", True, (activation("g", o) * activation("f", c), c), bias
+
+
+def _gru(reset_after, by_input, by_state, candidate, bias):
+    """candidate: what the reset gate makes of the third part of each."""
+    z, r = (activation("g", total(by_input[k], by_state[k])) for k in range(2))
+    new = activation("f", total(by_input[2], candidate(r)))
+    return "gru", reset_after, (total(z * H, (1.0 - z) * new),), bias
+
+
+def _grus():
+    # Reset after: a row of the bias each, or a tensor.
+    rows = [row(k, _B) for k in range(2)]
+    spellings = [
+        (_split(3, total(_X_W, rows[0])), _split(3, total(_H_U, rows[1])), ("b",)),
+        (_split(3, total(_X_W, _B0)), _split(3, total(_H_U, _B1)), ("b0", "b1")),
+        (_split(3, _X_W), _split(3, _H_U), ()),
+        (_products(3, X, _W, rows[0]), _products(3, H, _U, rows[1]), ("b",)),
+        (_products(3, X, _W), _products(3, H, _U), ()),
+    ]
+    for by_input, by_state, bias in spellings:
+        yield _gru(True, by_input, by_state, lambda r, last=by_state[2]: r * last, bias)
+    both, rest, part = Op("MatMul", H, Gates(0, 2, 3, _U)), Gates(2, 3, 3, _U), _part(2, 3, _U)
+    spellings = [
+        (_split(3, total(_X_W, _B)), _split(2, both), rest, ("b",)),
+        (_split(3, _X_W), _split(2, both), rest, ()),
+        (_products(3, X, _W, _B), _products(3, H, _U), part, ("b",)),
+        (_products(3, X, _W), _products(3, H, _U), part, ()),
+    ]
+    for by_input, by_state, last, bias in spellings:
+        candidate = lambda r, last=last: Op("MatMul", r * H, last)  # noqa: E731
+        yield _gru(False, by_input, by_state, candidate, bias)
+
+
+CELLS = (*_lstms(), *_vanillas(), *_grus())

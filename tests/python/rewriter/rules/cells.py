@@ -15,11 +15,10 @@ from tf_blockdnn.python.graph import Any, Binding, OneOf, Op
 from tf_blockdnn.python.graph.match import Numbers, Scalar
 from tf_blockdnn.python.options import Options
 from tf_blockdnn.python.rewriter import optimize_concrete
-from tf_blockdnn.python.rewriter.patterns.products.recurrent_cells import CELLS, X
-from tf_blockdnn.python.rewriter.patterns.products.recurrent_step import Gates
+from tf_blockdnn.python.rewriter.patterns.products.recurrent import CELLS, Gates, X
 
 _GATES = {"lstm": 4, "vanilla": 1, "gru": 3}
-# cell, its number -> the patterns of recurrent_cells.py
+# cell, its number -> the patterns of recurrent.py
 LOOPS = {f"{cell[0]} {i}": cell for i, cell in enumerate(CELLS)}
 
 
