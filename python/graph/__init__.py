@@ -1,10 +1,10 @@
 """Graphs as data: views, matching, symbolic shapes. Needs no native library."""
 
 from .body import Body, Module, Place, Sizes, called, first_argument
-from .constants import LOOPS, Constants, Variable
+from .constants import Constants, Variable
 from .formats import Format, read, written
 from .functions import Flat, called_functions, flatten, handed_on, restore_library, unflatten
-from .indices import VIEWS, Axis, Index, leaves, size_of, view_axes, views_beside, write_views
+from .indices import Axis, Index, leaves, size_of, view_axes, views_beside, write_views
 from .match import (
     Any,
     Axes,
@@ -31,6 +31,7 @@ from .nodes import (
     open_sizes,
     unusual,
 )
+from .products import Product, product
 from .quantized import QUANTIZING, grid
 from .read_only import renew_read_only
 from .shapes import Shapes

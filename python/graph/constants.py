@@ -19,27 +19,25 @@ import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
 from ..tensorflow_private import context, dtypes, execute, op_def_registry, tensor_util
-from .elementwise_ops import BINARY, STEPS, UNARY
+from .families import BINARY, FRAMES, LOOPS, PRODUCTS, READS, STEPS, UNARY
 from .moves import MOVES, move, moved
 from .types import definition, input_dtypes, output_dtypes, outputs, value_of
 from .view import GraphView, Node, Ref, producers_first
 
-LOOPS = frozenset({"StatelessWhile", "While"})
 _FEW = 64  # elements
 # What may read a variable without making it assignable.
-_READERS = frozenset(
-    {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "Identity"}
-)
+_READERS = READS | {"Identity"}
 # What weights are mostly made of.
 _CONTINUOUS = UNARY.union(
     BINARY,
-    "AddN BatchMatMul BatchMatMulV2 BatchMatMulV3 Cast Einsum Fill LogSoftmax MatMul Max Mean Min "
-    "OnesLike Pad PadV2 Prod Select SelectV2 Softmax Sum XlaDynamicUpdateSlice ZerosLike".split(),
+    PRODUCTS,
+    "AddN Cast Fill LogSoftmax Max Mean Min OnesLike Pad PadV2 Prod Select SelectV2 Softmax Sum "
+    "XlaDynamicUpdateSlice ZerosLike".split(),
 ).difference(STEPS)
 # Stateless, but their results are not those of their inputs alone.
-_OF_FRAMES = frozenset(
-    "Enter Exit LoopCond Merge NextIteration Placeholder PlaceholderV2 PlaceholderWithDefault "
-    "RefEnter RefExit RefMerge RefNextIteration RefSwitch Switch".split()
+_OF_FRAMES = FRAMES.union(
+    (f"Ref{op}" for op in FRAMES),
+    "LoopCond Placeholder PlaceholderV2 PlaceholderWithDefault".split(),
 )
 
 

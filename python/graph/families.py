@@ -1,6 +1,6 @@
-"""TensorFlow's element-wise ops by name, for all that lets such ops be where they stand.
+"""TensorFlow's ops by name, as far as what they do lets them stand where they stand.
 
-Which of them are steps of a chain of ours is said in cc/core/post_ops/post_op_step.h.
+Which element-wise ones are steps of a chain of ours is said in cc/core/post_ops/post_op_step.h.
 """
 
 # Of one tensor, whose type they keep.
@@ -24,3 +24,20 @@ COMPARISONS = frozenset("Equal Greater GreaterEqual Less LessEqual NotEqual".spl
 STEPS = frozenset(
     "Ceil Floor FloorDiv FloorMod Mod Rint Round Sign TruncateDiv TruncateMod".split()
 )
+# What hands on what it reads; its elements in their order, in the same memory; in any order.
+IDENTITIES = frozenset({"Identity", "StopGradient"})
+RESHAPES = frozenset({"ExpandDims", "Reshape", "Squeeze"})
+KEEP_MEMORY = IDENTITIES | RESHAPES
+VIEWS = KEEP_MEMORY | {"Transpose"}
+# Sums of products.
+BATCH_MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
+PRODUCTS = BATCH_MATMULS | {"Einsum", "MatMul"}
+VOLUMES = frozenset({"Conv3D", "Conv3DBackpropInputV2"})
+CONVOLUTIONS = VOLUMES | {"Conv2D", "Conv2DBackpropInput", "DepthwiseConv2dNative"}
+BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+LOOPS = frozenset({"StatelessWhile", "While"})
+# What is read of a variable without making it assignable.
+READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
+# Of TensorFlow 1's loops and conditions, whose dataflow is no function's: a control edge there says
+# where a node belongs.
+FRAMES = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})

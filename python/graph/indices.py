@@ -11,13 +11,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from .body import Body
+from .families import IDENTITIES, VIEWS
 from .nodes import Writer, open_sizes
 from .symbolic import Expr, Size, floordiv, mod
 from .view import Node, Ref
-
-_IDENTITIES = frozenset({"Identity", "StopGradient"})
-_RESHAPES = frozenset({"ExpandDims", "Reshape", "Squeeze"})
-VIEWS = _IDENTITIES | _RESHAPES | {"Transpose"}
 
 
 class Index:
@@ -51,7 +48,7 @@ def view_axes(node: Node, axes: list[Axis], body: Body, back: bool = False) -> l
     """
     if node.payload is not None or node.op not in VIEWS:
         return None
-    if node.op in _IDENTITIES:
+    if node.op in IDENTITIES:
         return axes
     if node.op == "Transpose":
         order = body.shapes.numbers(node.inputs[1])

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .families import RESHAPES
 from .nodes import unusual
 from .types import attribute_types, defaults, definition, value_of
 from .view import Node, Ref
@@ -222,7 +223,7 @@ class Op(Pattern):
 class Reshaped(Pattern):
     """A tensor in another shape, whatever op says so."""
 
-    ops = frozenset({"ExpandDims", "Reshape", "Squeeze"})
+    ops = RESHAPES
 
     def __init__(self, x: Pattern, sizes: list):
         self.args, self.sizes = (x,), Numbers(sizes)
@@ -243,7 +244,7 @@ class Viewed(Pattern):
 
     def ways(self, ref: Ref, scope: "Scope", match: Match) -> Iterator[Match]:
         yield from scope.ways(self.x, ref, match)
-        if scope.makes(Reshaped.ops | {"Transpose"}, ref):
+        if scope.makes(RESHAPES | {"Transpose"}, ref):
             node = scope.view.node(ref.node)
             if node.op != "Transpose" or self._keeps_order(node, scope):
                 match = match._replace(nodes=(*match.nodes, node.name))

@@ -4,7 +4,7 @@ Rules as in shape_rules.py. The length of a list, as map_fn, scan and TensorArra
 with which it was made: a loop that sets elements leaves it.
 """
 
-from .constants import LOOPS
+from .families import LOOPS
 from .functions import flatten, handed_on
 from .moves import taken
 from .symbolic import Size, exact_division, is_count

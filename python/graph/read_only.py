@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from tensorflow.core.framework import function_pb2, graph_pb2, types_pb2
 
 from .body import called, first_argument
-from .constants import LOOPS
+from .families import LOOPS, READS
 
 _NOTE = "_read_only_resource_inputs"
-_READERS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
 _Functions = Mapping[str, function_pb2.FunctionDef]
 
 
@@ -46,7 +45,7 @@ def _only_reads(function, argument: int, functions: _Functions, callers) -> bool
     for handle in handles:
         for node in function.node_def:
             for index, text in enumerate(node.input):
-                if text != handle or node.op in _READERS:
+                if text != handle or node.op in READS:
                     continue
                 if node.op == "Identity":
                     handles.append(f"{node.name}:output:0")

@@ -7,8 +7,9 @@ sizes, in which None means "ask TensorFlow's static shape", or None when it know
 import math
 
 from . import part_rules
-from .elementwise_ops import BINARY, COMPARISONS, UNARY
+from .families import BINARY, COMPARISONS, PRODUCTS, UNARY
 from .part_rules import given
+from .products import product
 from .quantized import QUANTIZING
 from .symbolic import Expr, exact_division, is_count, window
 from .view import Node
@@ -228,32 +229,16 @@ def _batch_to_space(node: Node, src, block, crops):
     return (exact_division(src[0], math.prod(block)), *inner, *src[1 + len(block) :])
 
 
-@given("shape", "shape")
-def _matmul(node: Node, a, b):
-    rows, columns = node.attr["transpose_a"].b, not node.attr["transpose_b"].b
-    return (a[int(rows)], b[int(columns)])
-
-
-@given("shape", "shape")
-def _batch_matmul(node: Node, a, b):
-    rank = max(len(a), len(b))
-    batches = [(1,) * (rank - len(s)) + s[:-2] for s in (a, b)]
-    batch = tuple(_broadcast_size(*sizes) for sizes in zip(*batches, strict=True))
-    rows, columns = node.attr["adj_x"].b, not node.attr["adj_y"].b
-    return (*batch, a[-2:][int(rows)], b[-2:][int(columns)])
-
-
-def _einsum(node: Node, shapes):
-    """Of an equation without an ellipsis, whose letters have one size each."""
-    operands, _, result = node.attr["equation"].s.decode().replace(" ", "").partition("->")
-    sizes = {}
-    for labels, ref in zip(operands.split(","), node.inputs, strict=True):
-        shape = shapes.shape(ref)
-        if shape is None or len(shape) != len(labels):
-            return None
-        for label, size in zip(labels, shape, strict=True):
-            sizes[label] = size if isinstance(size, int) else sizes.get(label, size)
-    return tuple(sizes.get(label) for label in result) if "." not in result else None
+def _product(node: Node, shapes):
+    """Each letter has one size, but for those of a batch."""
+    factors, sizes = product(node, shapes), {}
+    for labels, ref in zip(factors.labels, factors.refs, strict=True) if factors else ():
+        for label, size in zip(labels, shapes.shape(ref), strict=True):
+            if label in factors.batch:
+                sizes[label] = _broadcast_size(sizes.get(label, 1), size)
+            elif isinstance(size, int) or label not in sizes:
+                sizes[label] = size
+    return tuple(map(sizes.__getitem__, factors.result)) if factors else None
 
 
 @given("shape", "value")
@@ -313,14 +298,12 @@ _RULES = {
     "BatchToSpaceND": _batch_to_space,
     "ConcatV2": _concat,
     "Const": lambda node, _: tuple(d.size for d in node.attr["value"].tensor.tensor_shape.dim),
-    **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _batch_matmul),
     **dict.fromkeys(("ArgMax", "ArgMin"), _place_of_largest),
     "BroadcastTo": _of_value(1),
     **dict.fromkeys(_SCALARS, lambda node, shapes: ()),
     **dict.fromkeys(_FILLS, _of_value(0)),
     "ScatterNd": _of_value(2),
-    "Einsum": _einsum,
-    "MatMul": _matmul,
+    **dict.fromkeys(PRODUCTS, _product),
     "TensorListGetItem": part_rules.element,
     "TensorListStack": part_rules.stacked,
     "Tile": _tile,

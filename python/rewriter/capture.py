@@ -13,7 +13,6 @@ from tensorflow.core.framework import function_pb2, graph_pb2
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
 
 from ..graph import (
-    LOOPS,
     Attributes,
     Body,
     Constants,
@@ -32,6 +31,7 @@ from ..graph import (
     renew_read_only,
     restore_library,
 )
+from ..graph.families import CONVOLUTIONS, LOOPS, PRODUCTS
 from ..tensorflow_private import (
     array_ops,
     func_graph,
@@ -57,10 +57,6 @@ _INLINE_BLOCKERS = (XLA, "_noinline")
 # On a sum of products, the function in which the user, or Keras, had it compiled by XLA: a grouped
 # convolution of Keras's, say, of which TensorFlow has not every kernel.
 COMPILED_IN = "_blockdnn_compiled_in"
-_SUMS = frozenset(
-    "BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv3D "
-    "Conv3DBackpropInputV2 DepthwiseConv2dNative Einsum MatMul".split()
-)
 # tf_keras gives its recurrent layers one function for CPUs and one for GPUs, for a pass of Grappler
 # to choose; it inlines neither.
 _IMPLEMENTS, _PREFERS = "api_implements", "api_preferred_device"
@@ -344,7 +340,7 @@ def _unblock_compiled(graph_def: graph_pb2.GraphDef, closed: frozenset[str]) -> 
         restore_library(within, library)
         names = [name, *(f.signature.name for f in within.library.function)]
         nodes = [node for each in names for node in library[each].node_def]
-        sums = [node for node in nodes if node.op in _SUMS]
+        sums = [node for node in nodes if node.op in PRODUCTS | CONVOLUTIONS]
         if not sums or not all(node.op in library or runs_on_cpu(node.op) for node in nodes):
             continue
         unblocked.add(name)

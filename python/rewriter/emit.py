@@ -6,6 +6,7 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ..graph import FLOAT32, Body, Module, Node, Ref, is_float32, make_node
+from ..graph.families import KEEP_MEMORY
 from ..ops.records import Bundle
 from ..options import Options
 from . import functions
@@ -13,7 +14,7 @@ from .regions import is_ours
 
 _READ = "blockdnn_weights/read"
 # Ops whose results cost nothing; a tensor that only these make of weights stays as it is.
-_FREE = frozenset("Const ExpandDims Identity Placeholder ReadVariableOp Reshape Squeeze".split())
+_FREE = KEEP_MEMORY | {"Const", "Placeholder", "ReadVariableOp"}
 # Of what weights alone determine, so much is stored: a gathered table is larger than the table.
 _MOST_FOLDED_BYTES = 64 << 20
 

@@ -2,7 +2,8 @@
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ..graph import LOOPS, Body, Module, Node, Ref, make_node, unflatten
+from ..graph import Body, Module, Node, Ref, make_node, unflatten
+from ..graph.families import LOOPS
 from .regions import form_regions, fresh_name
 
 

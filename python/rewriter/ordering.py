@@ -4,6 +4,7 @@ import numpy as np
 from tensorflow.core.framework import node_def_pb2
 
 from ..graph import Constants, GraphView, Node, Ref, called_functions
+from ..graph.families import FRAMES, READS
 from ..tensorflow_private import dtypes, op_def_registry, ops
 
 # On a node, the name under which its gradient is registered in the place of its op's.
@@ -18,14 +19,11 @@ IDENTITIES = _NO_GRADIENT | {"Identity", "IdentityN"}
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 # A loaded SavedModel names all its reads as side effects: 263 of MobileNetV2.
 _STANDS_FOR_OTHERS = frozenset({*IDENTITIES, *PURE_READS, "NoOp"})
-_READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
 # They have no effect but to fail.
 _CHECKS = frozenset({"CheckNumerics", "EnsureShape"})
 # So begin the names of stateful ops that may run as often as they like.
 _HARMLESS = ("Assert", "Blockdnn", "HashTable", "LookupTableFind", "LookupTableSize", "Stack")
 _HARMLESS += ("TensorArray", "VarHandleOp", "VarIsInitializedOp", "Variable", "_")
-# In loops and conditions of version 1 a control edge says where a node belongs.
-_FRAMES = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
 
 
 def relax(view: GraphView, constants: Constants) -> None:
@@ -195,7 +193,7 @@ def _resolve_targets(view: GraphView) -> None:
             continue
         seen.add(name)
         node = view.node(name)
-        stays = name in listed or _is_stateful(node.op) or node.op in _FRAMES or node.op in _CHECKS
+        stays = name in listed or _is_stateful(node.op) or node.op in FRAMES or node.op in _CHECKS
         if stays and node.op not in _STANDS_FOR_OTHERS:
             resolved.append(name)
         else:
@@ -212,9 +210,9 @@ def _wait_for_effects(view: GraphView, constants: Constants) -> None:
     What waits for a node without effects waits for the effects before it instead. Effects that were
     ordered only by way of such a read, over whatever it is that reads it, get an edge of their own.
     """
-    reads = [node for node in view if node.op in _READS and constants.reads_constant(node)]
+    reads = [node for node in view if node.op in READS and constants.reads_constant(node)]
     waiting = [node for node in view if node.controls]
-    if not waiting or any(node.op in _FRAMES for node in view):
+    if not waiting or any(node.op in FRAMES for node in view):
         return
     before, up_to = _nearest_effects(view, constants)
     for node in waiting:
@@ -246,7 +244,7 @@ def _nearest_effects(view: GraphView, constants: Constants):
 
 def _has_effects(node: Node, constants: Constants) -> bool:
     """Whether it matters when the node runs: it writes, draws or may read what is written."""
-    if node.op in _READS:
+    if node.op in READS:
         return not constants.reads_constant(node)
     return _is_stateful(node.op)
 
@@ -256,7 +254,7 @@ def acts(node) -> bool:
 
     What only reads does not, nor what fails, and calls act where the functions do.
     """
-    is_harmless = node.op.startswith(_HARMLESS) or node.op in _READS
+    is_harmless = node.op.startswith(_HARMLESS) or node.op in READS
     return not is_harmless and _is_stateful(node.op) and not any(called_functions([node]))
 
 

@@ -21,7 +21,7 @@ from ..graph import (
     outputs,
     restore_library,
 )
-from ..graph.elementwise_ops import BINARY, COMPARISONS, UNARY
+from ..graph.families import BINARY, COMPARISONS, FRAMES, UNARY
 from ..ops.records import Join
 from ..tensorflow_private import (
     ImportedGraph,
@@ -49,8 +49,6 @@ _OVERWRITE = frozenset({"BlockdnnUpdateSlice"})
 # What TensorFlow makes one op with the bias, or the bias and activation, behind it.
 _PRODUCTS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul"})
 _FUSED_OUTSIDE = frozenset({"BiasAdd", "Elu", "LeakyRelu", "Relu", "Relu6", "Sigmoid", "Tanh"})
-# The dataflow of TensorFlow 1's control flow is no function's.
-_FRAMES = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
 _OUTSIDE_TYPES = frozenset({dtypes.resource, dtypes.variant, dtypes.string})
 
 _numbers = itertools.count()
@@ -93,7 +91,7 @@ def form_regions(
     Returns:
         The bodies, which must be in the library of whoever runs the graph.
     """
-    if any(node.op in _FRAMES for node in view):
+    if any(node.op in FRAMES for node in view):
         return []
     return [_form(view, nodes, shape_of, keeps_memory) for nodes in _regions(view)]
 

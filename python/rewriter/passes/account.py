@@ -3,7 +3,8 @@
 import math
 from collections import Counter
 
-from ...graph import Body, Node, Ref, estimate
+from ...graph import Body, Node, Ref, estimate, product
+from ...graph.families import CONVOLUTIONS, PRODUCTS
 from ...ops.records import (
     Attention,
     Conv,
@@ -18,11 +19,9 @@ from ..report import Converted
 
 # Of weights those dimensions over which an element is a sum of products; of what an op scatters, an
 # element of its source.
-_SUMMED = {"Conv2D": -1, "Conv3D": -1, "DepthwiseConv2dNative": 2}
-_SUMMED |= {"Conv2DBackpropInput": -1, "Conv3DBackpropInputV2": -1}
-_MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "MatMul"})
+_SUMMED = dict.fromkeys(CONVOLUTIONS, -1) | {"DepthwiseConv2dNative": 2}
 # What adds up many numbers.
-_SUMS = _MATMULS.union(_SUMMED, "AvgPool AvgPool3D Einsum Mean Prod Softmax Sum".split())
+_SUMS = PRODUCTS.union(CONVOLUTIONS, "AvgPool AvgPool3D Mean Prod Softmax Sum".split())
 
 
 def account(body: Body, context: Context) -> None:
@@ -75,24 +74,11 @@ def _of_op(body: Body, node: Node) -> int:
     if node.op in _SUMMED:
         summed = (shapes.shape(node.inputs[1]) or ())[: _SUMMED[node.op]]
         counted = node.inputs[2] if "Backprop" in node.op else counted
-    elif node.op in _MATMULS:
-        flag = "transpose_a" if node.op == "MatMul" else "adj_x"
-        summed = (shapes.shape(node.inputs[0]) or ())[-2 if node.attr[flag].b else -1 :][:1]
-    elif node.op == "Einsum" and len(node.inputs) == 2:
-        summed = _labels_summed(body, node)
+    elif (factors := product(node, shapes)) and len(factors.refs) == 2:
+        pairs = zip(factors.labels, map(shapes.shape, factors.refs), strict=True)
+        sizes = {label: size for pair in pairs for label, size in zip(*pair, strict=True)}
+        summed = [size for label, size in sizes.items() if label not in factors.result]
     return 0 if summed is None else shapes.elements(counted) * _product(summed)
-
-
-def _labels_summed(body: Body, node: Node) -> list:
-    """The sizes of the labels that the result of an einsum does not have."""
-    operands, _, result = node.attr["equation"].s.decode().replace(" ", "").partition("->")
-    sizes = {}
-    for labels, ref in zip(operands.split(","), node.inputs, strict=True):
-        shape = body.shapes.shape(ref) or ()
-        first, _, last = labels.partition("...")
-        sizes.update(zip(first, shape, strict=False))
-        sizes.update(zip(last[::-1], shape[::-1], strict=False))
-    return [size for label, size in sizes.items() if label not in result]
 
 
 def _product(sizes) -> int:

@@ -4,12 +4,11 @@ import numpy as np
 from tensorflow.core.framework.types_pb2 import DT_INT8
 
 from ...graph import UINT8, Body, Node, Ref, grid
+from ...graph.families import KEEP_MEMORY
 from ...graph.quantized import QUANTIZING
 from ...graph.types import output_dtypes
 from .quantize import LEVELS, Quantization
 
-# What leaves values, or the order in which channels come, as they are.
-_VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})
 # A whole multiple of a step is off by rounding only: 2^-24 of 128 steps.
 _NEAR = 1e-3
 MOST_STEPS = 128  # of a byte with a sign, on its longer side
@@ -37,7 +36,7 @@ def weight_steps(ref: Ref, weights: np.ndarray, body: Body) -> np.ndarray | None
         ref: the constant tensor.
         weights: its values, [.., output channels].
     """
-    node = body.view.producer(body.view.origin(ref, _VIEWS))
+    node = body.view.producer(body.view.origin(ref, KEEP_MEMORY))
     if node.op not in QUANTIZING:
         return None
     of_grid, channels = grid(node, body.constants), weights.shape[-1]

@@ -12,7 +12,7 @@ import math
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, Writer, dtype_name, open_sizes
+from ....graph import Body, Node, Ref, Writer, dtype_name, open_sizes, product
 from ....ops.records import BLOCK
 from ...context import Context
 
@@ -111,22 +111,20 @@ def _count_contracted(node: Node, is_first: bool, body: Body):
     Args:
         is_first: whether the weights are the first operand.
     """
-    if node.op == "Einsum":
-        operands, _, result = node.attr["equation"].s.decode().replace(" ", "").partition("->")
-        labels = operands.split(",")[:: -1 if is_first else 1]
-        return (0, None, None) if "." in operands else _count_by_labels(*labels, result)
-    turned = node.attr["adj_x"].b or node.attr["adj_y"].b or is_first
-    ranks = [body.shapes.rank(ref) for ref in node.inputs]
-    return int(not turned and None not in ranks and ranks[0] > 2 and ranks[1] == 2), None, None
+    factors = product(node, body.shapes)
+    if factors is None or not factors.is_distinct:
+        return 0, None, None
+    count, *orders = _count_by_labels(*factors.labels[:: -1 if is_first else 1], factors.result)
+    plain = node.op == "Einsum" or not is_first and orders == [None, None] and factors.batch
+    return (count, *orders) if plain else (0, None, None)
 
 
 def _count_by_labels(a: str, b: str, result: str):
     count = len({*a} & {*b})
     rows, within = a[: len(a) - count], a[len(a) - count :]
     rest = "".join(label for label in result if label not in rows)
-    distinct = len({*a, *b}) == len(a) + len(b) - count
     fits = sorted(rows + rest) == sorted(result) and sorted(within + rest) == sorted(b)
-    if not count or not distinct or not fits:
+    if not count or not fits:
         return 0, None, None
     order = [b.index(label) for label in within + rest]
     turned = [(rows + rest).index(label) for label in result]

@@ -17,12 +17,13 @@ import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
 from ....graph import Any, Body, Match, Node, OneOf, Op, Ref, dtype, dtype_name, is_float32
+from ....graph.families import LOOPS
 from ...context import Context
 from ...patterns.products.recurrent import CELLS, STEP, C, H, Step
 from ...report import Converted
 from ...rules import Declined, require
 
-ROOTS = ("While", "StatelessWhile")
+ROOTS = tuple(sorted(LOOPS, reverse=True))
 _READERS = frozenset({"ReadVariableOp", "VariableShape", "Identity", *ROOTS})
 # What may be in the body of a cell that has none of our activations: these say nothing about it.
 _UNREMARKABLE = frozenset(

@@ -15,15 +15,15 @@ import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ....graph import Body, Node, Ref, dtype, is_float32
+from ....graph.families import BATCH_NORMS
 from ...context import Context
 from .views import Views
 
 _TO_LAST, _TO_FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
-_BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 # op -> the index of the activation among its inputs
 _FORMATTED = {
     **dict.fromkeys(("Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "BiasAdd"), 0),
-    **dict.fromkeys(_BATCH_NORMS, 0),
+    **dict.fromkeys(BATCH_NORMS, 0),
     "Conv2DBackpropInput": 2,
 }
 _MARGINS = frozenset({"BatchToSpaceND", "SpaceToBatchND"})
@@ -32,7 +32,7 @@ _MARGINS = frozenset({"BatchToSpaceND", "SpaceToBatchND"})
 def sink_views(body: Body, context: Context) -> None:
     """Computes on pictures what is written for NCHW tensors, lines and groups of channels."""
     for node in body.view:
-        if node.op in _BATCH_NORMS and not body.view.has_control_edges(node.name):
+        if node.op in BATCH_NORMS and not body.view.has_control_edges(node.name):
             _normalise_rows(node, body)
     views = Views(body, _is_kind, takes=_is_of_groups)
     for node in body.view.topological():

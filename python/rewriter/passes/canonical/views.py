@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ....graph import (
-    VIEWS,
     Axis,
     Body,
     Index,
@@ -31,9 +30,8 @@ from ....graph import (
     views_beside,
     write_views,
 )
-from ....graph.elementwise_ops import BINARY, UNARY
+from ....graph.families import BINARY, IDENTITIES, UNARY, VIEWS
 
-_IDENTITIES = frozenset({"Identity", "StopGradient"})
 _WIDENING = frozenset({"ConcatV2", "Pad"})
 _REDUCTIONS = frozenset({"Max", "Mean", "Min", "Sum"})
 _CUTS = frozenset({"Slice", "StridedSlice"})
@@ -91,7 +89,7 @@ class Views:
             return
         # Of operands that are broadcast to one, that one.
         view = max(views, key=lambda view: sum(map(bool, map(leaves, view.axes))))
-        if node.op in VIEWS - _IDENTITIES:
+        if node.op in VIEWS - IDENTITIES:
             self._cancel(node, view)
         elif node.op in _REDUCTIONS:
             self._reduce(node, view)
@@ -184,7 +182,7 @@ class Views:
             return values and [*values, self._like(node, at)]
         if first != view.node.ref:
             return None
-        if node.op in UNARY | _IDENTITIES:
+        if node.op in UNARY | IDENTITIES:
             return [view.x, *others]
         if node.op == "BiasAdd" and not node.attr["data_format"].s.startswith(b"NC"):
             is_last = view.axis(len(view.axes) - 1) == len(view.source) - 1

@@ -24,16 +24,13 @@ from ....graph import (
     make_node,
     outputs,
 )
-from ....graph.elementwise_ops import BINARY, STEPS, UNARY
+from ....graph.families import BINARY, CONVOLUTIONS, PRODUCTS, STEPS, UNARY, VOLUMES
 from ....tensorflow_private import tensor_util
 from ...context import Context
 
 _BF16 = types_pb2.DT_BFLOAT16
 # Sums of products: without one of bfloat16 there is nothing to gain.
-_SUMS = frozenset(
-    "BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput DepthwiseConv2dNative "
-    "Einsum MatMul".split()
-)
+_SUMS = PRODUCTS | CONVOLUTIONS - VOLUMES
 # What computes the same of float32, but for its rounding.
 _WIDE = _SUMS.union(
     (UNARY | BINARY) - STEPS,

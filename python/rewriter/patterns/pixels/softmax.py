@@ -1,10 +1,8 @@
 """Softmax of what a converted op computes."""
 
+from ....graph.families import KEEP_MEMORY
 from ....ops.records import Softmax
 from ...rules import Declined, Match, Rule
-
-# What hands on the memory it reads.
-_VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
 
 
 def softmax(tf, x):
@@ -14,7 +12,7 @@ def softmax(tf, x):
 
 def _softmax(match: Match) -> Softmax:
     view = match.body.view
-    if view.producer(view.origin(match["x"], _VIEWS)).payload is None:
+    if view.producer(view.origin(match["x"], KEEP_MEMORY)).payload is None:
         raise Declined("nothing converted computes what it reads: no gain")
     return Softmax(origin=match.root.name, channels=match.channels())
 

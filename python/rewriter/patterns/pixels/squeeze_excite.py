@@ -13,13 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from ....graph import Body, Node, Ref
+from ....graph.families import RESHAPES
 from ....ops.records import BLOCKED, Conv, InnerProduct, SqueezeExcite, Step
 from ...context import Context
 from ...rules import Replacement
 from ..planes import reduce
 from ..products.inner_product import matrix
-
-_MOVES = ("Reshape", "ExpandDims", "Squeeze")
 
 ROOTS = ("Mean",)
 NAMED = ("alpha", "keep_dims", "squeeze_dims")  # those of steps are looked at before
@@ -80,7 +79,7 @@ def _next(at: Node, products: list[Conv], body: Body, followers):
     if len(readers) != 1 or readers[0].inputs[0] != at.ref or readers[0].controls:
         return None
     (reader,) = readers
-    if reader.op in _MOVES and _only_moves_ones(reader, body):
+    if reader.op in RESHAPES and _only_moves_ones(reader, body):
         return reader, [reader.name], products
     product = _product(reader, body) if len(products) < 2 else None
     return product and (reader, [reader.name], [*products, product])

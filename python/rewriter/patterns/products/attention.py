@@ -10,7 +10,6 @@ past transposes, repeated heads and reshapes, of heads in one axis with sequence
 """
 
 import itertools
-import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,20 +18,22 @@ from tensorflow.core.framework.types_pb2 import DT_BOOL
 
 from ....graph import (
     INT32,
-    VIEWS,
     Axis,
     Body,
     Index,
     Node,
+    Product,
     Ref,
     Size,
     Writer,
     dtype,
     leaves,
     open_sizes,
+    product,
     size_of,
     view_axes,
 )
+from ....graph.families import BATCH_MATMULS, VIEWS
 from ....ops.records import Attention
 from ...context import Context
 from ...rules import Declined, Replacement
@@ -47,8 +48,7 @@ from .attention_scores import (
     scores_of,
 )
 
-_MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
-ROOTS = ("Einsum", *sorted(_MATMULS))
+ROOTS = ("Einsum", *sorted(BATCH_MATMULS))
 NAMED = ("adj_x", "adj_y", "equation")
 _LAYOUTS = ("btnh", "bnth", "tbnh")
 _PART = "i"  # an axis with an index: of the product that makes queries, keys and values
@@ -62,42 +62,17 @@ _ORDER = "its sequences, heads and rows lie in another way than the op reads the
 _SCALED = "its scores are multiplied by other than a number, or one a head"
 
 
-class Product(NamedTuple):
-    """A product of two tensors, a letter an axis."""
-
-    refs: tuple[Ref, Ref]
-    labels: tuple[str, str]
-    result: str
-
-
-def product(node: Node, body: Body) -> Product | None:
-    """What a node multiplies, if it is a product of two tensors."""
-    if node.op not in ROOTS or node.payload is not None or len(node.inputs) != 2:
+def _factors(node: Node, body: Body) -> Product | None:
+    """What a node multiplies, if it is a product of two tensors that broadcasts nothing."""
+    factors = product(node, body.shapes) if node.op in ROOTS else None
+    if factors is None or not factors.is_distinct or len(factors.refs) != 2:
         return None
-    ranks = [body.shapes.rank(ref) for ref in node.inputs]
-    if None in ranks:
-        return None
-    if node.op == "Einsum":
-        equation = node.attr["equation"].s.decode().replace(" ", "")
-        free = [letter for letter in string.ascii_letters if letter not in equation]
-        equation = equation.replace("...", "".join(free[: ranks[0] + 3 - equation.find(",")]))
-        *labels, result = equation.replace("->", ",").split(",")
-    else:
-        batch = string.ascii_uppercase[: ranks[0] - 2]
-        labels = [
-            batch + ("dt" if node.attr["adj_x"].b else "td"),
-            batch + ("sd" if node.attr["adj_y"].b else "ds"),
-        ]
-        result = batch + "ts"
-    once = all(len({*text}) == len(text) for text in (*labels, result))
-    if not once or [len(text) for text in labels] != ranks:
-        return None
-    return Product(tuple(node.inputs), tuple(labels), result)
+    return factors if all({*factors.batch} <= {*text} for text in factors.labels) else None
 
 
 def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     """The attention that ends with the product `node` of weights and values."""
-    by_values, reason = product(node, body), None
+    by_values, reason = _factors(node, body), None
     for i in (0, 1) if by_values else ():
         if path := _path(by_values.refs[i], body):
             # A mask of all keys behind the query is none to read, or else one as others are.
@@ -120,7 +95,7 @@ def _path(ref: Ref, body: Body) -> list[tuple[Node, int]] | None:
         if ref.port or node.payload is not None or key in tried:
             continue
         tried.add(key)
-        if ops is _SCORES and (factors := product(node, body)):
+        if ops is _SCORES and (factors := _factors(node, body)):
             if not any(map(body.constants.is_constant, factors.refs)):
                 nodes = [(node, 0)]
                 while path:
@@ -307,7 +282,7 @@ def _replacement(
     node: Node, by_values: Product, i: int, path: list, without, body: Body
 ) -> Replacement:
     """The attention whose weights, operand i of the last product, the path makes."""
-    by_keys = product(path[0][0], body)
+    by_keys = _factors(path[0][0], body)
     scores = scores_of(path, by_keys, body, without)
     plan = _plan(node, by_keys, by_values, i, scores, body)
     q, k, v, dst = plan.placed

@@ -19,7 +19,6 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ....graph import (
-    VIEWS,
     Any,
     Axis,
     Body,
@@ -37,21 +36,20 @@ from ....graph import (
     views_beside,
     write_views,
 )
+from ....graph.families import IDENTITIES, PRODUCTS, VIEWS
 from ....ops.records import BIAS_ROLES, MAX_BIASES
 from ...rules import Declined
 
-_SAME = frozenset({"Identity", "StopGradient"})
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape"})
 # What a finite constant must be, so that its exponential is zero beside that of any other score.
 NEVER = -1e8
 # What scores, and other products of activations, are taken to stay below.
 ORDINARY = 1e3
-_MOVES = _SAME | {
+_MOVES = IDENTITIES | {
     *("BroadcastTo", "ExpandDims", "GatherNd", "GatherV2", "Pad", "Reshape", "Roll", "Slice"),
     *("Squeeze", "StridedSlice", "Tile", "Transpose", "Abs", "Neg", "Relu"),
 }
 _MOST_BOUNDED = 64
-_PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul"})
 _BOUNDED = frozenset({"Cos", "Sigmoid", "Sin", "Softmax", "Tanh"})
 # c * (1 - kept), of a mask as 1 and 0
 _REST = Op("Mul", Scalar(name="c"), Op("Sub", Scalar(1.0), Any("kept")))
@@ -380,7 +378,7 @@ def without_ones(mask: Ref, body: Body) -> Ref:
     while joined is not None:
         mask = joined
         node = body.view.producer(mask)
-        if node.op in _SAME:
+        if node.op in IDENTITIES:
             joined = node.inputs[0]
         else:
             pairs = (node.inputs, node.inputs[::-1]) if node.op == "LogicalAnd" else ()
@@ -494,7 +492,7 @@ def _bound(ref: Ref, bound, body: Body) -> float:
     if node.op == "Cast":
         is_bool = dtype(body.view, node.inputs[0]) == types_pb2.DT_BOOL
         return 1.0 if is_bool else bound(node.inputs[0])
-    if node.op in _PRODUCTS:
+    if node.op in PRODUCTS:
         return ORDINARY
     if node.op in _BOUNDED:
         return 1.0

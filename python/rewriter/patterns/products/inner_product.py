@@ -9,13 +9,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from ....graph import Body, Ref
+from ....graph.families import KEEP_MEMORY
 from ....ops.records import InnerProduct
 from ...cost import is_slower_product
 from ...precision.carried import dequantizes, weight_steps
 from ...rules import Declined, Match, OneOf, Replacement, Rule, Stored
-
-# What hands on the memory it reads.
-_VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
 
 
 def inner_product(tf, x, transpose_b, weights, shape=None):
@@ -74,7 +72,7 @@ def matrix(payload: InnerProduct, inputs: Mapping[str, Ref], body: Body) -> np.n
 
 def _is_stored(ref: Ref, body: Body) -> bool:
     """Whether each run finds the tensor in the same memory, so that it is packed once."""
-    stored = body.view.producer(body.view.origin(ref, _VIEWS))
+    stored = body.view.producer(body.view.origin(ref, KEEP_MEMORY))
     return stored.op in ("Const", "Placeholder", "ReadVariableOp")
 
 

@@ -8,12 +8,12 @@ affine map with operands that `Constants` evaluates in float64; chains compose.
 import numpy as np
 
 from .....graph import Body
+from .....graph.families import BATCH_NORMS
 from .....ops.records import Step, binary, eltwise
 from ....rules import per_channel
 from .idiom import Idiom
 
-BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-ROOTS = ("BiasAdd", "Add", "AddV2", "Sub", "Mul", "RealDiv", *BATCH_NORMS)
+ROOTS = ("BiasAdd", "Add", "AddV2", "Sub", "Mul", "RealDiv", *sorted(BATCH_NORMS))
 
 # op -> (scale, shift) from the constant operand, the tensor being the first operand
 _TENSOR_FIRST = {
