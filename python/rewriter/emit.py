@@ -1,16 +1,15 @@
-"""Writes the planned primitives as NodeDefs, and edited bodies as functions."""
+"""Writes planned primitives as NodeDefs, and edited bodies as functions that callers run."""
 
 import math
 
 import numpy as np
-from tensorflow.core.framework import types_pb2
+from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ..graph import FLOAT32, Body, Module, Node, Ref, is_float32, make_node
-from ..graph.families import KEEP_MEMORY
+from ..graph import FLOAT32, Body, Module, Node, Ref, is_float32, make_node, unflatten
+from ..graph.families import KEEP_MEMORY, LOOPS
 from ..ops.records import Bundle
 from ..options import Options
-from . import functions
-from .regions import is_ours
+from .regions import form_regions, fresh_name, is_ours
 
 _READ = "blockdnn_weights/read"
 # Ops whose results cost nothing; a tensor that only these make of weights stays as it is.
@@ -31,22 +30,23 @@ def write_nodes(module: Module, resource: str, options: Options) -> np.ndarray |
         resource: a name for the placeholder of the bundle's variable in the main body.
     """
     folds = options.keeps_memory and not options.is_live
-    bundle, weights, edited = Bundle(), {}, set()
+    bundle, calls = Bundle(), _Calls(module, options.keeps_memory)
     for body in reversed(module.bodies):
         view = body.view
-        weights[body.name] = read = Ref(view.unique_name(resource if body.place else _READ))
-        bundle.tensor, bundle.view = read, view
+        read = Ref(view.unique_name(resource if body.place else _READ))
+        calls.weights[body.name] = bundle.tensor = read
+        bundle.view = view
         if any(map(is_ours, view)):
-            edited.add(body.name)
+            calls.edited.add(body.name)
             if folds:
                 _store_folded(body, bundle)
         for node in view.topological():
             if node.payload is not None:
                 view.replace(node.payload.node(node, bundle, options.scratchpad_mode))
-        functions.write_calls(body, weights, edited, module, options.keeps_memory)
+        calls.write(body)
     if not bundle.size:
         return None
-    view, name = module.main.view, weights[module.main.name].node
+    view, name = module.main.view, calls.weights[module.main.name].node
     view.add(make_node(resource, "Placeholder", dtype=types_pb2.DT_RESOURCE))
     view.add(make_node(name, "ReadVariableOp", [Ref(resource)], dtype=FLOAT32))
     return bundle.vector()
@@ -84,3 +84,64 @@ def _is_last_of_weights(node: Node, body: Body) -> bool:
     return any(
         reader.payload is not None or not constants.is_constant(reader.ref) for reader in readers
     )
+
+
+class _Calls:
+    """The nodes that call edited functions, which get new ones.
+
+    Attributes:
+        weights: name of a body -> the tensor that holds the bundle there.
+        edited: the names of bodies in which something is ours, those that they call among them.
+    """
+
+    def __init__(self, module: Module, keeps_memory: bool):
+        self._module, self._keeps_memory = module, keeps_memory
+        self.weights: dict[str, Ref] = {}
+        self.edited: set[str] = set()
+
+    def write(self, body: Body) -> None:
+        """Gives each node of `body` that calls edited functions the new ones."""
+        for caller in dict.fromkeys(caller for caller, _, _ in body.inner):
+            inner = {(k, i): b for (name, k, i), b in body.inner.items() if name == caller}
+            if caller in body.view and any(b.name in self.edited for b in inner.values()):
+                self.edited.add(body.name)
+                self._call(body, body.view.node(caller), inner)
+
+    def _call(self, body: Body, node: Node, inner: dict) -> None:
+        """Where one of them reads the bundle of weights, all functions of the node take it as one
+        argument more, and a loop hands it on."""
+        takes = any(b.view.consumers(self.weights[b.name]) for b in inner.values())
+        proto = node_def_pb2.NodeDef()
+        proto.CopyFrom(node.proto)
+        for (key, index), called in inner.items():
+            value = proto.attr[key]
+            function = value.list.func[index] if value.HasField("list") else value.func
+            function.name = self._function(function.name, called, takes, takes and key == "body")
+        if takes:
+            if node.op in LOOPS:
+                proto.attr["T"].list.type.append(FLOAT32)
+                if node.attr["output_shapes"].list.shape:
+                    proto.attr["output_shapes"].list.shape.add(unknown_rank=True)
+            else:
+                proto.attr["Tin"].list.type.append(FLOAT32)
+        inputs = [*node.inputs, self.weights[body.name]] if takes else node.inputs
+        body.view.replace(Node(node.name, node.op, inputs, node.controls, proto))
+
+    def _function(self, name: str, body: Body, takes: bool, hands_on: bool) -> str:
+        """Adds the function to the module; returns its name."""
+        functions, new_name = self._module.functions, fresh_name(f"{name}_blockdnn_")
+        weights = self.weights[body.name]
+        if takes:
+            body.view.add(make_node(weights.node, "Placeholder", dtype=FLOAT32))
+        body.view.prune()
+        for region in form_regions(body.view, keeps_memory=self._keeps_memory):
+            functions[region.signature.name] = region
+        functions[new_name] = unflatten(
+            functions[name],
+            new_name,
+            body.view,
+            inputs=body.inputs,
+            new_inputs=[(weights.node, FLOAT32)] if takes else [],
+            new_outputs=[(weights, FLOAT32)] if hands_on else [],
+        )
+        return new_name

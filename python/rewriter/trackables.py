@@ -33,7 +33,7 @@ from .weights_file import in_file
 BUNDLE = "blockdnn_weights"
 # Their functions name much, and nothing of the user's.
 _LIBRARIES = frozenset({"keras", "numpy", "tensorflow", "tf_keras", __name__.partition(".")[0]})
-# What functions.py and regions.py call functions: each run takes other numbers.
+# What emit.py and regions.py call functions: each run takes other numbers.
 _NUMBERED = re.compile(r"(_blockdnn_|^blockdnn_region_)\d+$")
 
 

@@ -51,6 +51,17 @@ class Conv(WithSum, Convolution, title="convolution"):
         window = f"{kh}x{kw}{stride}{dilation} {padding_text(self)}"
         return f"{window} {self._channels()}{groups} {self._layouts()}"
 
+    def sides(self, axis: int, size) -> tuple[int, int] | None:
+        """The zeros before and after its source along an axis of that size; None: it is open."""
+        if self.padding != "SAME":
+            sides = self.explicit_paddings[2 * axis : 2 * axis + 2]
+            return sides if self.padding == "EXPLICIT" else (0, 0)
+        window, stride = (self.weights.shape[axis] - 1) * self.dilations[axis], self.strides[axis]
+        if stride > 1 and not isinstance(size, int):
+            return None
+        total = window if stride == 1 else max(window - (size - 1) % stride, 0)
+        return total // 2, total - total // 2
+
     @property
     def may_read_plain(self) -> bool:
         return self.groups == 1

@@ -54,7 +54,7 @@ class Moments:
             n, blocks, h, w, lanes = values.shape
             values = values.transpose(0, 2, 3, 1, 4).reshape(n, h, w, blocks * lanes)
         values = values[..., : conv.in_channels]
-        sides = [_padding(conv, axis, values.shape[1 + axis]) for axis in (0, 1)]
+        sides = [conv.sides(axis, values.shape[1 + axis]) for axis in (0, 1)]
         values = np.pad(values, [(0, 0), *sides, (0, 0)])
         (sh, sw), (dh, dw) = conv.strides, conv.dilations
         *window, ic, _ = conv.weights.shape
@@ -84,15 +84,3 @@ class SampledRows:
         keys = np.concatenate([self._keys, self._rng.random(len(rows))])
         kept = np.argsort(keys)[:_MOST_ROWS]
         self._keys, self.rows = keys[kept], np.concatenate([self.rows, rows])[kept]
-
-
-def _padding(conv: Conv, axis: int, size: int) -> tuple[int, int]:
-    """How many zeros lie before and behind the pixels of an axis."""
-    if conv.padding == "EXPLICIT":
-        return conv.explicit_paddings[2 * axis], conv.explicit_paddings[2 * axis + 1]
-    if conv.padding == "VALID":
-        return 0, 0
-    stride = conv.strides[axis]
-    span = (conv.weights.shape[axis] - 1) * conv.dilations[axis] + 1
-    total = max((-(-size // stride) - 1) * stride + span - size, 0)
-    return total // 2, total - total // 2

@@ -10,7 +10,7 @@ import tensorflow as tf
 from converts import converts
 
 from tf_blockdnn.python.errors import VerificationError
-from tf_blockdnn.python.rewriter import functions, optimize_concrete
+from tf_blockdnn.python.rewriter import emit, optimize_concrete
 from tf_blockdnn.python.targets import optimize
 
 _SAME = {"strides": 1, "padding": "SAME"}
@@ -130,7 +130,7 @@ def test_only_the_innermost_of_three_bodies_has_something_to_convert(ways, rewri
 
 
 def test_what_is_reported_and_not_written_is_refused(rewrite, monkeypatch):
-    monkeypatch.setattr(functions, "write_calls", lambda *args: None)
+    monkeypatch.setattr(emit._Calls, "write", lambda *args: None)
     with pytest.raises(VerificationError, match="1 BlockdnnAttention of 1 .* are not"):
         rewrite(lambda x: _if(_attend, x), [1, 6, 6, 16])
 

@@ -68,7 +68,7 @@ class LayoutState:
         pairs = [(name, span) for span in self.spans.values() for name in (span.root, *span.nodes)]
         pairs += [(name, span) for _, span in looked for name in span.nodes - {span.root}]
         self._may_become = dict(reversed([*pairs, *looked]))
-        self._wants: dict[tuple[Ref, bool], bool] = {}
+        self._wanted = {few: self._find_wanted(few) for few in (False, True)}
         self._plain: set[str] = set()  # nodes that are made of nothing blocked
 
     def reads_only_plain(self, node: Node) -> bool:
@@ -91,27 +91,16 @@ class LayoutState:
         Args:
             few: count convolutions of few channels, too, which read plain tensors as well.
         """
-        wants, stack = self._wants, []
+        return ref in self._wanted[few]
 
-        def enter(ref: Ref) -> None:
-            wants[ref, few] = False  # what a loop back to here adds
-            stack.append((ref, iter(self.body.view.consumers(ref))))
-
-        if (ref, few) not in wants:
-            enter(ref)
-        while stack:  # Graphs are deeper than Python's stack.
-            here, readers = stack[-1]
-            reader = None if wants[here, few] else next(readers, None)
-            answer = reader and self._reads_blocked(*reader, few)
-            if isinstance(answer, Ref) and (answer, few) not in wants:
-                enter(answer)
-            elif reader:
-                wants[here, few] = wants[answer, few] if isinstance(answer, Ref) else answer
-            else:
-                stack.pop()
-                if stack and wants[here, few]:
-                    wants[stack[-1][0], few] = True
-        return wants[ref, few]
+    def _find_wanted(self, few: bool) -> set[Ref]:
+        wanted: set[Ref] = set()
+        for node in reversed(self.body.view.topological()):
+            for index, ref in enumerate(node.inputs):
+                answer = self._reads_blocked(node, index, few)
+                if answer in wanted if isinstance(answer, Ref) else answer:
+                    wanted.add(ref)
+        return wanted
 
     def has_plain_use(self, ref: Ref) -> bool:
         """Whether someone will surely read this tensor plain."""

@@ -99,29 +99,11 @@ def _into_convolution(conv: Conv, pads, sizes) -> Conv | None:
     Args:
         sizes: height and width of the padded input, which SAME padding depends on.
     """
-    if conv.padding == "SAME":
-        before = _same_paddings(conv, sizes)
-        if before is None:
-            return None
-    else:
-        before = conv.explicit_paddings if conv.padding == "EXPLICIT" else (0, 0, 0, 0)
-    total = tuple(a + b for a, b in zip(before, pads, strict=True))
+    sides = [conv.sides(axis, size) for axis, size in enumerate(sizes)]
+    if None in sides:
+        return None
+    total = tuple(a + b for a, b in zip((*sides[0], *sides[1]), pads, strict=True))
     return replace(conv, padding="EXPLICIT", explicit_paddings=total)
-
-
-def _same_paddings(conv: Conv, sizes) -> tuple[int, ...] | None:
-    result: list[int] = []
-    for i, size in enumerate(sizes):
-        window = (conv.weights.shape[i] - 1) * conv.dilations[i] + 1
-        if conv.strides[i] == 1:
-            need = window - 1
-        elif isinstance(size, int):
-            outputs = -(-size // conv.strides[i])
-            need = max((outputs - 1) * conv.strides[i] + window - size, 0)
-        else:
-            return None
-        result += [need // 2, need - need // 2]
-    return tuple(result)
 
 
 def is_non_negative(body: Body, ref, depth: int = 16) -> bool:

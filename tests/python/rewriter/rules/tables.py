@@ -10,6 +10,7 @@ import numpy as np
 from formulas import DRAWN, EDGES, Draw
 from tensorflow.core.framework.types_pb2 import DT_FLOAT
 
+from tf_blockdnn.python.graph.families import BATCH_NORMS
 from tf_blockdnn.python.ops.records import BINARY, COMPARISONS
 from tf_blockdnn.python.rewriter.followers import Followers
 from tf_blockdnn.python.rewriter.passes.lift import lift_convolutions, lift_inner_products
@@ -20,7 +21,7 @@ from tf_blockdnn.python.rewriter.patterns.pixels import (
     spread,
     squeeze_excite,
 )
-from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import affine, functions
+from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import functions
 from tf_blockdnn.python.rewriter.patterns.planes import pad, reduce
 from tf_blockdnn.python.rewriter.rules import PerChannel, Rule, look
 
@@ -61,7 +62,7 @@ def _steps():
         yield _row(op, of_one(op), _step)
     yield _row("BiasAdd", of_two("BiasAdd"), _step, y=PerChannel())
     yield _row("AddN", lambda tf, x, y, z: tf.AddN(x, y, z), _step)
-    for op in affine.BATCH_NORMS:
+    for op in sorted(BATCH_NORMS):
         yield _row(op, batch_norm(op), _step)
     for op in BINARY_OF:
         for exchanged in (False, True):
@@ -241,6 +242,6 @@ DRAWN["Transpose", "x"] = lambda d, given: d.standard_normal(
 ).astype(np.float32)
 DRAWN["LeakyRelu", "alpha"] = lambda d, given: d.of(0.25, 0.25, 0.0, 0.5, 1.0, 1.5, -0.5)
 DRAWN |= {(name, key): _operand for name, row in STEPS.items() for key in {*"yz"} & {*row.tensors}}
-for _op in affine.BATCH_NORMS:
+for _op in BATCH_NORMS:
     DRAWN |= {(_op, "x"): _picture}
     DRAWN |= {(_op, key): _channel for key in ("gamma", "beta", "mean", "variance")}
