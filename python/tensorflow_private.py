@@ -46,6 +46,7 @@ try:
         tensor_util,
     )
     from tensorflow.python.framework._pywrap_python_op_gen import GetPythonWrappers
+    from tensorflow.python.framework.op_def_library import value_to_attr_value
     from tensorflow.python.framework.ops import EagerTensor
     from tensorflow.python.grappler import tf_optimizer
     from tensorflow.python.ops import (

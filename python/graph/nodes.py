@@ -11,7 +11,7 @@ from tensorflow.core.framework import (
     types_pb2,
 )
 
-from ..tensorflow_private import dtypes, tensor_shape, tensor_util
+from ..tensorflow_private import dtypes, tensor_util, value_to_attr_value
 from .shapes import Shapes
 from .types import attribute_types, definition, dtype, value_of
 from .view import GraphView, Node, Ref
@@ -178,34 +178,14 @@ def open_sizes(shape) -> list[int]:
     return [size if isinstance(size, int) else -1 for size in shape]
 
 
-_FIELDS = {"int": "i", "float": "f", "bool": "b", "string": "s"}
-
-
 def _put(attribute: attr_value_pb2.AttrValue, kind: str, value) -> None:
     """Writes a value of the type `kind`."""
     if isinstance(value, attr_value_pb2.AttrValue):
         attribute.CopyFrom(value)
-    elif kind.startswith("list("):
-        kind = kind[5:-1]
-        values = [_plain(kind, item) for item in value]
-        getattr(attribute.list, _FIELDS.get(kind, kind)).extend(values)
-        attribute.list.SetInParent()
-    elif kind in _FIELDS or kind == "type":
-        setattr(attribute, _FIELDS.get(kind, kind), _plain(kind, value))
-    else:
-        getattr(attribute, kind).CopyFrom(_plain(kind, value))
-
-
-def _plain(kind: str, value):
-    if kind == "string":
-        return value.encode() if isinstance(value, str) else value
-    if kind == "type":
-        return dtypes.as_dtype(value).as_datatype_enum
-    if kind == "shape":
-        return tensor_shape.TensorShape(value).as_proto()
-    if kind == "tensor":
-        is_proto = isinstance(value, tensor_pb2.TensorProto)
-        return value if is_proto else tensor_util.make_tensor_proto(value)
-    if kind == "func":
-        return attr_value_pb2.NameAttrList(name=value)
-    return {"int": int, "float": float, "bool": bool}[kind](value)
+        return
+    if kind == "tensor" and not isinstance(value, tensor_pb2.TensorProto):
+        value = tensor_util.make_tensor_proto(value)
+    if kind.startswith("list("):
+        value = list(value)
+        attribute.list.SetInParent()  # though it be empty
+    attribute.MergeFrom(value_to_attr_value(bool(value) if kind == "bool" else value, kind, kind))
