@@ -280,7 +280,7 @@ class Constants:
             fits = ((0 <= indices) & (indices < len(params))).all()
             return [params[indices]] if fits else []
         values = list(map(value, node.inputs))
-        if any(one is None for one in values):
+        if any(each is None for each in values):
             return []
         arrays = map(value, moved(node)) if node.op in MOVES else ()
         return (arrays and move(node, [*arrays], value)) or _evaluate(node, values, exactly)

@@ -11,17 +11,17 @@ from .symbolic import Size, exact_division, is_count
 from .view import Node, Ref
 
 
-def given(*reads: str):
+def read(*methods: str):
     """Makes a rule of what is read of the first inputs, which is asked where all of it is known.
 
     Args:
-        reads: of each input the method of `Shapes` that reads it.
+        methods: of each input the one of `Shapes` that reads it.
     """
 
     def of(rule):
         def ask(node: Node, shapes):
-            read = zip(reads, node.inputs, strict=False)
-            values = [getattr(shapes, method)(ref) for method, ref in read]
+            pairs = zip(methods, node.inputs, strict=False)
+            values = [getattr(shapes, method)(ref) for method, ref in pairs]
             return None if any(value is None for value in values) else rule(node, *values)
 
         return ask
@@ -75,7 +75,7 @@ def strided_slice(node: Node, shapes):
 _WHOLE = ((None, 1), (0, 1), (None, -1))  # where a slice that has no end begins, and its step
 
 
-@given("shape", "shape", "number")
+@read("shape", "shape", "number")
 def gather(node: Node, params, indices, axis):
     if not params:
         return None  # A scalar is what is known of a handle, and nothing can be gathered from it.

@@ -1,6 +1,6 @@
 """op -> rule for the shape of its first output, one row each.
 
-A rule gets the node and the `Shapes` so far, or what `given` reads of them, and returns a tuple of
+A rule gets the node and the `Shapes` so far, or what `read` reads of them, and returns a tuple of
 sizes, in which None means "ask TensorFlow's static shape", or None when it knows nothing.
 """
 
@@ -8,7 +8,7 @@ import math
 
 from . import part_rules
 from .families import BINARY, COMPARISONS, PRODUCTS, UNARY
-from .part_rules import given
+from .part_rules import read
 from .products import product
 from .quantized import QUANTIZING
 from .symbolic import Expr, exact_division, is_count, window
@@ -100,7 +100,7 @@ def _pool(node: Node, shapes):
     return _windowed(node, shapes, [ksize[axis] for axis in axes], src[6 - sum(axes)])
 
 
-@given("shape", "value")
+@read("shape", "value")
 def _pad(node: Node, src, pads):
     return tuple(size + before + after for size, (before, after) in zip(src, pads, strict=True))
 
@@ -123,7 +123,7 @@ def _without(sizes, axes: set[int]):
     return tuple(size for axis, size in enumerate(sizes) if axis not in axes)
 
 
-@given("shape", "numbers")
+@read("shape", "numbers")
 def _reduce(node: Node, src, axes):
     axes = {axis % len(src) for axis in axes}
     if node.attr["keep_dims"].b:
@@ -170,7 +170,7 @@ def _fill(sizes, src):
     return [fill if size == -1 else size for size in sizes]
 
 
-@given("shape")
+@read("shape")
 def _squeeze(node: Node, src):
     drop = {axis % len(src) for axis in node.attr["squeeze_dims"].list.i}
     if not drop:
@@ -180,7 +180,7 @@ def _squeeze(node: Node, src):
     return _without(src, drop)
 
 
-@given("shape", "number")
+@read("shape", "number")
 def _expand_dims(node: Node, src, axis):
     sizes = list(src)
     sizes.insert(axis % (len(src) + 1), 1)
@@ -195,22 +195,22 @@ def _pack(node: Node, shapes):
     return (*parts[0][:axis], len(parts), *parts[0][axis:])
 
 
-@given("shape", "numbers")
+@read("shape", "numbers")
 def _transpose(node: Node, src, order):
     return tuple(src[i] for i in order) if len(order) == len(src) else None
 
 
-@given("shape", "number")
+@read("shape", "number")
 def _place_of_largest(node: Node, src, axis):
     return _without(src, {axis % len(src)}) if src else None
 
 
-@given("shape", "value")
+@read("shape", "value")
 def _resize(node: Node, src, size):
     return (src[0], size[0], size[1], src[3]) if len(src) == 4 else None
 
 
-@given("shape", "numbers", "value")
+@read("shape", "numbers", "value")
 def _space_to_batch(node: Node, src, block, pads):
     """Every b-th pixel is an image of its own; the op demands that b divides the padded size."""
     inner = [
@@ -220,7 +220,7 @@ def _space_to_batch(node: Node, src, block, pads):
     return (src[0] * math.prod(block), *inner, *src[1 + len(block) :])
 
 
-@given("shape", "numbers", "value")
+@read("shape", "numbers", "value")
 def _batch_to_space(node: Node, src, block, crops):
     inner = [
         size * b - before - after
@@ -241,7 +241,7 @@ def _product(node: Node, shapes):
     return tuple(map(sizes.__getitem__, factors.result)) if factors else None
 
 
-@given("shape", "value")
+@read("shape", "value")
 def _tile(node: Node, src, times):
     return tuple(
         size * n if isinstance(size, int) or isinstance(n, int) else None
@@ -259,7 +259,7 @@ def _of_value(index: int):
     return rule
 
 
-@given("number", "value", "number")
+@read("number", "value", "number")
 def _range(node: Node, first, limit, step):
     counts = (first, step) == (0, 1) and is_count(limit.item())
     return (limit.item(),) if counts else None
@@ -309,7 +309,7 @@ _RULES = {
     "Tile": _tile,
     "Pack": _pack,
     "Range": _range,
-    "Shape": given("shape")(lambda node, src: (len(src),)),
+    "Shape": read("shape")(lambda node, src: (len(src),)),
     "Slice": part_rules.slice_,
     "GatherV2": part_rules.gather,
     "BlockdnnUpdateSlice": _like(2),

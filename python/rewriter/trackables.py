@@ -101,10 +101,10 @@ def is_folded(item) -> bool:
     return isinstance(item, tf.Variable) and item.name.startswith(BUNDLE)
 
 
-def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
+def _is_same(array: np.ndarray, other: np.ndarray) -> bool:
     """Whether arrays of one shape are equal to the bit; different weights differ at once."""
-    one, other = _bits(one), _bits(other)
-    return np.array_equal(one[:4096], other[:4096]) and np.array_equal(one, other)
+    array, other = _bits(array), _bits(other)
+    return np.array_equal(array[:4096], other[:4096]) and np.array_equal(array, other)
 
 
 def _bits(values: np.ndarray):
@@ -138,7 +138,7 @@ def _handles(item) -> list:
         if isinstance(item, base.Trackable) and hasattr(item, "handle"):
             return [item.handle]
     except ValueError:  # of a variable that a strategy distributes: those of its replicas
-        return [one.handle for one in getattr(item, "values", None) or item.value.values]
+        return [array.handle for array in getattr(item, "values", None) or item.value.values]
     if hasattr(item, "_resource_handle") or hasattr(type(item), "resource_handle"):
         return [item.resource_handle]
     return []
@@ -273,7 +273,7 @@ def structure(module: Module) -> bytes:
     def renumber(function) -> None:
         name = function.name
         function.name = _NUMBERED.sub(
-            lambda found: found[1] + str(numbers.setdefault(name, len(numbers))), name
+            lambda match: match[1] + str(numbers.setdefault(name, len(numbers))), name
         )
 
     functions = graph_def.library.function

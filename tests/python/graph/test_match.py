@@ -27,7 +27,7 @@ def _matcher(build, root):
         build(x, y)
     view = GraphView(graph.as_graph_def(), [Ref(root)])
     body = Body(
-        view, Constants(view, {}), Shapes(view, {"x": (4,), "y": (4,)}, lambda graph, given: {})
+        view, Constants(view, {}), Shapes(view, {"x": (4,), "y": (4,)}, lambda graph, inputs: {})
     )
     return lambda pattern: match(pattern, view.node(root), body)
 
@@ -37,9 +37,9 @@ _SWISH = Op("Mul", _X, Op("Sigmoid", _X))
 
 
 def test_a_repeated_name_must_be_the_same_tensor():
-    found = _matcher(lambda x, y: tf.multiply(x, tf.sigmoid(x), name="r"), "r")(_SWISH)
-    assert found.refs == {"x": Ref("x")}
-    assert found.nodes == ("r", "Sigmoid")
+    matched = _matcher(lambda x, y: tf.multiply(x, tf.sigmoid(x), name="r"), "r")(_SWISH)
+    assert matched.refs == {"x": Ref("x")}
+    assert matched.nodes == ("r", "Sigmoid")
     assert _matcher(lambda x, y: tf.multiply(x, tf.sigmoid(y), name="r"), "r")(_SWISH) is None
 
 
@@ -68,8 +68,8 @@ def test_a_constant_vector_is_no_scalar():
 def test_alternatives_and_backtracking():
     pattern = Op("Add|AddV2", Op("Tanh", Any("a")), Op("Tanh", Op("Neg", Any("b"))))
     match_at = _matcher(lambda x, y: tf.add(tf.tanh(-y), tf.tanh(x), name="r"), "r")
-    found = match_at(pattern)
-    assert found.refs == {"a": Ref("x"), "b": Ref("y")}
+    matched = match_at(pattern)
+    assert matched.refs == {"a": Ref("x"), "b": Ref("y")}
 
 
 def test_one_of_several_spellings():
@@ -128,13 +128,15 @@ def test_a_way_gives_parameters_that_others_must_agree_with():
     assert match_at(activated(_X, "f") + activated(Any(), "f")) is None
 
 
-@pytest.mark.parametrize("order, found", [((1, 2, 0), True), ((1, 0, 2), True), ((0, 2, 1), False)])
-def test_views_keep_elements_in_their_order(order, found):
+@pytest.mark.parametrize(
+    "order, matched", [((1, 2, 0), True), ((1, 0, 2), True), ((0, 2, 1), False)]
+)
+def test_views_keep_elements_in_their_order(order, matched):
     def build(x, y):
         view = tf.transpose(tf.reshape(tf.sqrt(x), [1, 2, 2]), order)
         tf.identity(tf.squeeze(view), name="r")
 
-    assert bool(_matcher(build, "r")(Op("Identity", Viewed(Op("Sqrt", _X))))) == found
+    assert bool(_matcher(build, "r")(Op("Identity", Viewed(Op("Sqrt", _X))))) == matched
 
 
 def test_an_operand_whose_default_is_neutral_may_be_absent():

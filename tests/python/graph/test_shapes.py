@@ -27,9 +27,9 @@ def _shapes(build, shape=(None, None, None, 8), asked=None):
 
 def _sizes(build, shape=(None, None, None, 8), asked=None):
     """The shape of x, and those of the tensors that `build` makes of it, in their structure."""
-    made = []
-    shapes = _shapes(lambda x: made.extend([x, build(x)]), shape, asked)
-    return tf.nest.map_structure(lambda tensor: shapes.shape(Ref.parse(tensor.name)), made)
+    result = []
+    shapes = _shapes(lambda x: result.extend([x, build(x)]), shape, asked)
+    return tf.nest.map_structure(lambda tensor: shapes.shape(Ref.parse(tensor.name)), result)
 
 
 def _never(*_):
@@ -134,8 +134,8 @@ def test_products_of_heads_keep_unknown_sizes():
         selected = tf.where(tf.fill(tf.shape(scores), True), scores, 0.0)
         return [scores, tf.einsum("btnh,bsnh->bnts", x, x), selected]
 
-    (batch, rows, _, _), made = _sizes(build, (None, None, 4, 8))
-    assert made == [(batch, 4, rows, rows)] * 3
+    (batch, rows, _, _), result = _sizes(build, (None, None, 4, 8))
+    assert result == [(batch, 4, rows, rows)] * 3
 
 
 def test_new_axes_and_repeated_heads_keep_unknown_sizes():
@@ -148,8 +148,8 @@ def test_new_axes_and_repeated_heads_keep_unknown_sizes():
             "to": tf.broadcast_to(wide, tf.shape(tf.tile(wide, [1, 1, 1, 3, 1]))),
         }
 
-    (batch, rows, _, _), made = _sizes(build, (None, None, 4, 8))
-    assert made == {
+    (batch, rows, _, _), result = _sizes(build, (None, None, 4, 8))
+    assert result == {
         "ellipsis": (batch, 1, rows, 4, 8),
         "axes": (1, batch, rows, 4, 1, 8),
         "tile": (batch, rows, 12, 8),
@@ -158,8 +158,8 @@ def test_new_axes_and_repeated_heads_keep_unknown_sizes():
 
 
 def test_a_slice_of_an_axis_is_of_another_size():
-    x, made = _sizes(lambda x: [x[:, 1:], x[:, ::2]], (None, None, 4, 8))
-    assert x[1] not in [y[1] for y in made]
+    x, result = _sizes(lambda x: [x[:, 1:], x[:, ::2]], (None, None, 4, 8))
+    assert x[1] not in [y[1] for y in result]
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_windows_and_parts_of_pictures_come_back_as_the_batch():
         parts = tf.unstack(tf.transpose(tf.reshape(windows, [count, 49, 2, 4]), [2, 0, 1, 3]))
         return [*parts, tf.reshape(parts[0], [count // 64, 64 * 49, 4])]
 
-    (batch, *_), made = _sizes(build, (None, 56, 56, 8), _never)
-    assert made == [(64 * batch, 49, 4)] * 2 + [(batch, 64 * 49, 4)]
+    (batch, *_), result = _sizes(build, (None, 56, 56, 8), _never)
+    assert result == [(64 * batch, 49, 4)] * 2 + [(batch, 64 * 49, 4)]
 
 
 def test_lists_have_the_length_with_which_they_were_made():
@@ -241,17 +241,17 @@ def test_the_largest_of_each_row():
         most = tf.reduce_any(tf.zeros_like(x) > 0, [1])
         return [*tf.math.top_k(x, 3), tf.argmax(x, -1), most]
 
-    (batch, rows, *_), made = _sizes(build, (None, None, 4, 8), _never)
-    assert made == [(batch, rows, 4, 3)] * 2 + [(batch, rows, 4), (batch, 4, 8)]
+    (batch, rows, *_), result = _sizes(build, (None, None, 4, 8), _never)
+    assert result == [(batch, rows, 4, 3)] * 2 + [(batch, rows, 4), (batch, 4, 8)]
 
 
 def test_tensorflow_is_asked_about_one_op_with_the_constants_that_it_reads():
     asked = []
 
-    def static(graph_def, given):
+    def static(graph_def, inputs):
         nodes = {node.name: node for node in graph_def.node}
         assert len(nodes) == len(graph_def.node)
-        asked.append([(nodes[name].op, given.get(name)) for name in nodes["out"].input])
+        asked.append([(nodes[name].op, inputs.get(name)) for name in nodes["out"].input])
         return {"out": [(5, 3)]}
 
     def build(x):
@@ -298,6 +298,6 @@ def test_sizes_that_tensorflow_does_not_tell_are_no_questions():
             tensors.stack(),
         ]
 
-    (batch, *_), made = _sizes(build, (None, 8, 8, 8), _never)
-    assert made[:3] == [(8 * batch, 3, 4), (batch, 8, 8, 2), (batch, 64, 8)]
-    assert made[3:] == [(batch, 3), (batch, 3, 4, 8), (2, 3, 4)]
+    (batch, *_), result = _sizes(build, (None, 8, 8, 8), _never)
+    assert result[:3] == [(8 * batch, 3, 4), (batch, 8, 8, 2), (batch, 64, 8)]
+    assert result[3:] == [(batch, 3), (batch, 3, 4, 8), (2, 3, 4)]

@@ -92,12 +92,12 @@ def rewrite():
     """
 
     def run(function, *specs, tolerance=1e-5, **options):
-        given = [s if isinstance(s, tf.TensorSpec) else tf.TensorSpec(s) for s in specs]
-        concrete = tf.function(function, autograph=False).get_concrete_function(*given)
+        signature = [s if isinstance(s, tf.TensorSpec) else tf.TensorSpec(s) for s in specs]
+        concrete = tf.function(function, autograph=False).get_concrete_function(*signature)
         result = Result(concrete, **options)
         precise = tolerance is not None and result.report.precision is None
-        if precise and given and not any(isinstance(spec, tf.TensorSpec) for spec in specs):
-            result.assert_same(*(_draw(spec.shape) for spec in given), tolerance=tolerance)
+        if precise and signature and not any(isinstance(spec, tf.TensorSpec) for spec in specs):
+            result.assert_same(*(_draw(spec.shape) for spec in signature), tolerance=tolerance)
         return result
 
     return run

@@ -22,8 +22,10 @@ def converts(*specs, some=(), ops=(), report=(), post_ops=None, reason=None, **o
     def decorate(function):
         fixtures = list(inspect.signature(function).parameters.values())[len(specs) :]
 
-        def test(rewrite, **given):
-            result = rewrite(lambda *tensors: function(*tensors, **given), *specs, **options)
+        def test(rewrite, **fixture_values):
+            result = rewrite(
+                lambda *tensors: function(*tensors, **fixture_values), *specs, **options
+            )
             summary = result.report.summary()
             if counts is not None:
                 assert result.blockdnn == counts, summary

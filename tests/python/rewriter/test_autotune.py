@@ -31,7 +31,7 @@ def slow(monkeypatch):
         def milliseconds(functions, inputs):
             assert [x.shape for x in inputs] == [[1, 8, 8, 24]]
             ops = [_ops(function) for function in functions]
-            return [2.0 if test(own) else 1.0 for own in ops]
+            return [2.0 if test(counts) else 1.0 for counts in ops]
 
         monkeypatch.setattr(measure, "milliseconds", milliseconds)
 

@@ -97,7 +97,7 @@ def _case(body, y):
 
 
 def _map(body, y):
-    return tf.map_fn(lambda one: body(one[None])[0], y)
+    return tf.map_fn(lambda row: body(row[None])[0], y)
 
 
 _WAYS = {"if": _if, "while": _loop, "case": _case, "map": _map}

@@ -83,7 +83,7 @@ def test_what_stays_as_it_was_is_saved_as_it_was(name, image, monkeypatch, tmp_p
     fast.save(tmp_path / "model")
     (got,) = tf.saved_model.load(tmp_path / "model").signatures["serving_default"](x).values()
     np.testing.assert_array_equal(got, model(x))
-    assert report.converted == [] and all(one.error for one in report.signatures.values())
+    assert report.converted == [] and all(each.error for each in report.signatures.values())
     before, after = (tf.saved_model.load(folder).signatures for folder in (tiny, tmp_path / "out"))
     assert before.keys() == after.keys()
     picture = tf.constant(draw_image())

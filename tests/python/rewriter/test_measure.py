@@ -61,8 +61,8 @@ def test_regions_run_on_the_tensors_of_both_graphs(runs, weights):
     assert [len(pair) for pair in seen] == [2, 2]
     assert [len(ours) for ours, _ in seen] == [2, 2]
     for ours, theirs in seen:
-        for one, other in zip(ours, theirs, strict=True):
-            assert measure._is_same(one, other)
+        for values, other in zip(ours, theirs, strict=True):
+            assert measure._is_same(values, other)
 
 
 def test_tensors_that_are_not_in_the_original_have_no_second_time(runs, weights, monkeypatch):
@@ -71,9 +71,9 @@ def test_tensors_that_are_not_in_the_original_have_no_second_time(runs, weights,
 
 
 def test_other_numbers_are_no_match():
-    one, other = tf.constant([1.0, 2.0]), tf.constant([1.0, 2.1])
-    assert measure._is_same(one, one) and not measure._is_same(one, other)
-    assert not measure._is_same(one, tf.constant([[1.0, 2.0]]))
+    values, other = tf.constant([1.0, 2.0]), tf.constant([1.0, 2.1])
+    assert measure._is_same(values, values) and not measure._is_same(values, other)
+    assert not measure._is_same(values, tf.constant([[1.0, 2.0]]))
 
 
 def test_blocked_tensors_are_compared_without_their_tail():

@@ -205,22 +205,22 @@ def _bytes(proto) -> bytes:
 
 def _held(roots) -> list:
     """The user's objects that can be reached by attributes, each before what it has."""
-    found, seen, waiting = [], set(), list(roots)
-    for one in waiting:
-        if id(one) in seen:
+    holders, seen, waiting = [], set(), list(roots)
+    for item in waiting:
+        if id(item) in seen:
             continue
-        seen.add(id(one))
-        if isinstance(one, (list, tuple, set)):
-            waiting.extend(one)
-        elif isinstance(one, dict):
-            waiting.extend(one.values())
-        elif isinstance(one, _HOLDERS):
-            found.append(one)
-            waiting.extend(getattr(one, "__dict__", {}).values())
-    return found
+        seen.add(id(item))
+        if isinstance(item, (list, tuple, set)):
+            waiting.extend(item)
+        elif isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, _HOLDERS):
+            holders.append(item)
+            waiting.extend(getattr(item, "__dict__", {}).values())
+    return holders
 
 
-def _attributes(one) -> dict:
+def _attributes(item) -> dict:
     def shown(value):
         if isinstance(value, (list, tuple)):
             return [shown(item) for item in value]
@@ -229,21 +229,21 @@ def _attributes(one) -> dict:
         return value if isinstance(value, _PLAIN) else (type(value).__name__, id(value))
 
     # TensorFlow notes there what it tracks, and whether a variable was read in a graph.
-    names = (n for n in getattr(one, "__dict__", {}) if not n.startswith(("_self_", "_variable_")))
-    return {name: shown(vars(one)[name]) for name in names}
+    names = (n for n in getattr(item, "__dict__", {}) if not n.startswith(("_self_", "_variable_")))
+    return {name: shown(vars(item)[name]) for name in names}
 
 
 def _objects(target: Target) -> dict:
     """label -> what can be compared of each object of the user's, and of each graph."""
     state = {}
-    for place, one in enumerate(_held(target.roots)):
-        label = f"{place} {type(one).__name__}"
-        state[label] = _attributes(one)
-        if isinstance(one, tf.Variable):
-            state[f"{label} value"] = one.numpy().tobytes()
-        if isinstance(one, concrete_function.ConcreteFunction):
-            graph = one.graph
-            state[f"{label} definition"] = _bytes(one.function_def)
+    for place, item in enumerate(_held(target.roots)):
+        label = f"{place} {type(item).__name__}"
+        state[label] = _attributes(item)
+        if isinstance(item, tf.Variable):
+            state[f"{label} value"] = item.numpy().tobytes()
+        if isinstance(item, concrete_function.ConcreteFunction):
+            graph = item.graph
+            state[f"{label} definition"] = _bytes(item.function_def)
             state[f"{label} graph"] = _bytes(graph.as_graph_def())
             names = graph.get_all_collection_keys()
             state[f"{label} collections"] = {k: graph.get_collection(k) for k in names}

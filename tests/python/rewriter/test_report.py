@@ -76,11 +76,11 @@ def test_a_large_report_fits_a_screen():
 
 def test_ops_have_names_for_people():
     """Those that graphs may hold: each primitive's, and the recurrent op."""
-    classes, found = [Record], set()
-    for one in classes:  # It grows by its subclasses.
-        classes.extend(one.__subclasses__())
-        found.add(one.__dict__.get("op"))
-    ops = sorted({op for op in found if isinstance(op, str)} | {"BlockdnnRnn"})
+    classes, known = [Record], set()
+    for record in classes:  # It grows by its subclasses.
+        classes.extend(record.__subclasses__())
+        known.add(record.__dict__.get("op"))
+    ops = sorted({op for op in known if isinstance(op, str)} | {"BlockdnnRnn"})
     assert len(ops) > 12
     report = Report(converted=[Converted("x", op, None, "", "") for op in ops])
     assert "Blockdnn" not in report.summary()

@@ -96,14 +96,14 @@ def test_a_variable_that_was_assigned_is_not_shared():
 
 
 def test_they_are_shared_while_a_function_is_traced():
-    bundles, made = Bundles(), []
+    bundles, variables = Bundles(), []
 
     @tf.function
     def function():
-        made.extend(bundles.variable(np.zeros([0, 4], np.float32)) for _ in range(2))
+        variables.extend(bundles.variable(np.zeros([0, 4], np.float32)) for _ in range(2))
 
     function()
-    assert made[0] is made[1]
+    assert variables[0] is variables[1]
 
 
 def repeated(step, x, times=400):

@@ -218,12 +218,12 @@ def test_each_signature_of_a_polymorphic_function_is_one_snapshot(weights, image
     kernel, scale = weights(3, 3, 16, 16), weights(6, 6, 16)
     function = tf.function(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME") * scale)
     fast = bd.optimize(function)
-    one, two = image(1, 6, 6, 16), image(2, 6, 6, 16)
-    before, of_two = fast(one).numpy(), function(two)
+    single, pair = image(1, 6, 6, 16), image(2, 6, 6, 16)
+    before, of_two = fast(single).numpy(), function(pair)
     kernel.assign(kernel * 2.0)
     scale.assign(scale + 1.0)
-    np.testing.assert_allclose(fast(two), of_two, atol=1e-4)
-    np.testing.assert_array_equal(fast(one), before)
+    np.testing.assert_allclose(fast(pair), of_two, atol=1e-4)
+    np.testing.assert_array_equal(fast(single), before)
 
 
 def _assigned_in(function, held):

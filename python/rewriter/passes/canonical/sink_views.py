@@ -62,20 +62,20 @@ def _normalise_rows(node: Node, body: Body) -> None:
     statistics = any(view.use_count(Ref(node.name, port)) for port in range(1, 6))
     if not is_plain or statistics or not is_float32(view, node.ref):
         return
-    last, found = behind, {"Mul": 1.0, "AddV2": 0.0}
-    for op in found:
+    last, affine = behind, {"Mul": 1.0, "AddV2": 0.0}
+    for op in affine:
         reader, index = view.only_reader(last.ref)
         other = reader and reader.op == op and reader.inputs[1 - index]
         if other and body.constants.is_constant(other) and shapes.shape(other) == (channels,):
-            found[op], last = other, reader
+            affine[op], last = other, reader
     write = body.writer(last.name)
     mean = write.add("mean", "Mean", x, [-1], keep_dims=True)
     squares = write.add("squares", "SquaredDifference", x, mean)
     variance = write.add("variance", "Mean", squares, [-1], keep_dims=True)
     shifted = write.add("shifted", "AddV2", variance, node.attr["epsilon"].f)
-    scaled = write.add("scaled", "Mul", write.add("root", "Rsqrt", shifted), found["Mul"])
+    scaled = write.add("scaled", "Mul", write.add("root", "Rsqrt", shifted), affine["Mul"])
     moved = write.add("moved", "Mul", mean, scaled)
-    left = write.add("left", "Sub", found["AddV2"], moved)
+    left = write.add("left", "Sub", affine["AddV2"], moved)
     write.put("AddV2", write.add("normal", "Mul", x, scaled), left)
 
 

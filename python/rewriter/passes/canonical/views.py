@@ -154,8 +154,8 @@ class Views:
         for part in filter(body.view.use_count, parts):
             source, what = Ref(done.name, part.port), f"part_{part.port}"
             body.shapes.shape(source)
-            made = write.add(what, view.node.op, source, *view.node.inputs[1:], **_kept(view))
-            body.view.replace_uses(part, made)
+            part_view = write.add(what, view.node.op, source, *view.node.inputs[1:], **_kept(view))
+            body.view.replace_uses(part, part_view)
         body.view.remove_dead([node.name])
 
     def _cancel(self, node: Node, view: View) -> None:

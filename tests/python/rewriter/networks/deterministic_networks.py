@@ -79,12 +79,12 @@ def optimized(network):
 
 def results() -> dict[str, np.ndarray]:
     """What every network gives for every size of a batch."""
-    found = {}
+    results = {}
     for network in NETWORKS:
         fast, _, x = optimized(network)
         for batch in BATCHES:
-            found[f"{network.__name__}_{batch}"] = np.asarray(fast(x[:batch]))
-    return found
+            results[f"{network.__name__}_{batch}"] = np.asarray(fast(x[:batch]))
+    return results
 
 
 if __name__ == "__main__":

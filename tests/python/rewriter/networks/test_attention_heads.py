@@ -46,7 +46,7 @@ def test_heads_and_sequences_in_one_axis(one_op, open_batch, biases):
     def function(x, padding):
         q, k, v = tf.split(x, 3, axis=2)
         batch = tf.shape(x)[0]
-        q, k, v = (tf.reshape(turned(one), (batch * N, -1, H)) for one in (q * 0.25, k, v))
+        q, k, v = (tf.reshape(turned(x), (batch * N, -1, H)) for x in (q * 0.25, k, v))
         scores = tf.matmul(q, k, transpose_b=True)
         if biases:
             scores = tf.reshape(scores, (batch, N, T, T)) + padding
@@ -132,7 +132,7 @@ def test_attention_along_one_axis_of_several(rewrite, floats, batch, axes):
 
 @converts((2, 3, 5, 3, 4, 8), {"Attention": 1}, ops={"Transpose": 0}, options=STRICT)
 def test_products_of_rank_five_by_hand(x):
-    q, k, v = (tf.transpose(one, [0, 1, 3, 2, 4]) for one in tf.unstack(x, axis=3))
+    q, k, v = (tf.transpose(x, [0, 1, 3, 2, 4]) for x in tf.unstack(x, axis=3))
     weights = tf.nn.softmax(tf.matmul(q * 0.5, k, transpose_b=True))
     return tf.transpose(tf.matmul(weights, v), [0, 1, 3, 2, 4])
 

@@ -45,15 +45,15 @@ def test_the_same_call(network):
 def test_threads(tmp_path):
     """One thread, two, and more than there are cores."""
     script = (Path(__file__).parent / "deterministic_networks.py").read_text()
-    found = []
+    results = []
     for threads in (1, 2, 5):
         file = tmp_path / f"{threads}.npz"
         fresh.run(script, threads, file)
-        found.append(np.load(file))
-    assert len(found[0].files) == len(NETWORKS) * len(BATCHES)
-    for other in found[1:]:
-        for name in found[0].files:
-            np.testing.assert_array_equal(other[name], found[0][name], err_msg=name)
+        results.append(np.load(file))
+    assert len(results[0].files) == len(NETWORKS) * len(BATCHES)
+    for other in results[1:]:
+        for name in results[0].files:
+            np.testing.assert_array_equal(other[name], results[0][name], err_msg=name)
 
 
 def test_what_tensorflow_adds_up_is_noted(floats):

@@ -35,11 +35,11 @@ def test_the_bits_are_those_of_two_ops(rewrite, weights, image):
     """The same weights, once with a fetched result between the two."""
     conv, x = layer(weights, pooled=False), image(1, 28, 28, 64)
     pool = lambda y: tf.nn.max_pool2d(y, 2, 2, "VALID")  # noqa: E731
-    one = rewrite(lambda x: pool(conv(x)), [1, 28, 28, 64])
+    single = rewrite(lambda x: pool(conv(x)), [1, 28, 28, 64])
     two = rewrite(lambda x: [pool(y := conv(x)), y], [1, 28, 28, 64])
-    assert one.blockdnn == {"Conv": 1, "Reorder": 2}
+    assert single.blockdnn == {"Conv": 1, "Reorder": 2}
     assert two.blockdnn == {"Conv": 1, "Pool": 1, "Reorder": 3}
-    np.testing.assert_array_equal(one.concrete(x), two.concrete(x)[0])
+    np.testing.assert_array_equal(single.concrete(x), two.concrete(x)[0])
 
 
 def test_the_report_names_it(rewrite, weights):

@@ -22,7 +22,7 @@ def nodes(result, op=""):
 def parts(result):
     """The dst_part of each op that has one."""
     lists = (list(n.attr["dst_part"].list.i) for n in nodes(result))
-    return sorted(tuple(found) for found in lists if found)
+    return sorted(tuple(part) for part in lists if part)
 
 
 def assert_as_copied(result, x):
@@ -120,16 +120,16 @@ def test_nested_concatenations_are_one(rewrite, weights, image, conv):
 
 def dense_block(weights, layers=3, growth=16):
     """DenseNet: each layer joins a few channels to all before, which others read as parts."""
-    stem, made, channels = weights(3, 3, 16, 32), [], 32
+    stem, dense_layers, channels = weights(3, 3, 16, 32), [], 32
     for _ in range(layers):
         norm = weights(channels, low=0.5, high=2.0), weights(channels)
-        made.append((*norm, weights(1, 1, channels, 32), weights(3, 3, 32, growth)))
+        dense_layers.append((*norm, weights(1, 1, channels, 32), weights(3, 3, 32, growth)))
         channels += growth
     last = weights(1, 1, channels, 16)
 
     def function(x):
         x = tf.nn.max_pool2d(tf.nn.conv2d(x, stem, **_SAME), 2, 2, "SAME")
-        for gain, shift, narrow, wide in made:
+        for gain, shift, narrow, wide in dense_layers:
             y = tf.nn.relu(x * gain + shift)
             y = tf.nn.relu(tf.nn.conv2d(y, narrow, **_SAME))
             x = tf.concat([x, tf.nn.conv2d(y, wide, **_SAME)], 3)

@@ -17,9 +17,9 @@ def _step(x, cache, at, weights, turned=False, also_read=False):
             tf.reshape(tf.tensordot(x, w, 1), [-1, 1, _HEADS, _SIZE])
             for w in weights[3 * i : 3 * i + 3]
         )
-        own = cache[:, i, ...]
-        k = keras.ops.slice_update(own[:, 0, ...], [0, at, 0, 0], k)
-        v = keras.ops.slice_update(own[:, 1, ...], [0, at, 0, 0], v)
+        layer_cache = cache[:, i, ...]
+        k = keras.ops.slice_update(layer_cache[:, 0, ...], [0, at, 0, 0], k)
+        v = keras.ops.slice_update(layer_cache[:, 1, ...], [0, at, 0, 0], v)
         parts.append(tf.stack((v, k) if turned else (k, v), axis=1))
         scores = tf.einsum("btnh,bsnh->bnts", q, k)
         mask = tf.range(_LENGTH) <= at

@@ -83,7 +83,7 @@ def test_groups_as_an_axis_of_products(attention, arrays, batch, groups):
     def of_one(x):
         n = S * K * H
         q, k, v = x[:, : -2 * n], x[:, -2 * n : -n], x[:, -n:]
-        return function(q, *(tf.reshape(one, [-1, S, K, H]) for one in (k, v)))
+        return function(q, *(tf.reshape(x, [-1, S, K, H]) for x in (k, v)))
 
     x = np.concatenate([a.reshape(B, -1) for a in arrays], 1)
     result = attention(of_one, x, shapes=[(batch, x.shape[1])])

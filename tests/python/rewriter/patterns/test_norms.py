@@ -23,7 +23,7 @@ def test_other_passes_leave_a_formula_one(rewrite, weights, inverse):
 
 
 @pytest.mark.parametrize(
-    "layer, found",
+    "layer, count",
     [
         (keras.layers.RMSNormalization(epsilon=1e-5), 1),
         (keras.layers.LayerNormalization(rms_scaling=True), 0),  # divides by the variance
@@ -33,12 +33,12 @@ def test_other_passes_leave_a_formula_one(rewrite, weights, inverse):
     ],
 )
 @pytest.mark.parametrize("spec", [[None, 24], [None, 2, None, 5, 24]], ids=str)
-def test_layers_of_keras(rewrite, layer, found, spec):
+def test_layers_of_keras(rewrite, layer, count, spec):
     layer = type(layer).from_config(layer.get_config())
     layer.build([None] * (len(spec) - 1) + [24])
     layer.set_weights([np.linspace(0.5, 2, 24) for _ in layer.weights])
     result = rewrite(lambda x: tf.math.bessel_i0e(layer(x)), spec)
-    assert result.blockdnn == ({"LayerNorm": 1} if found else {})
+    assert result.blockdnn == ({"LayerNorm": 1} if count else {})
 
 
 @pytest.mark.parametrize("options", [{}, {"scale": False}, {"center": False}], ids=str)

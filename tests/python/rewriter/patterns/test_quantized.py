@@ -88,12 +88,12 @@ def _formula(x, kernel, scale, largest=127.0, epsilon=1e-7, axis=-1):
 
 
 @pytest.mark.parametrize(
-    "change, found",
+    "change, count",
     [({}, 1), ({"largest": 126.0}, 0), ({"epsilon": 1e-3}, 0), ({"axis": (0, 1)}, 0)],
 )
-def test_only_that_formula(rewrite, floats, change, found):
+def test_only_that_formula(rewrite, floats, change, count):
     kernel = tf.Variable(np.arange(24 * 16).reshape(24, 16).astype(np.int8) % 100)
     scale = tf.Variable(1 + np.arange(16, dtype=np.float32))
     result = rewrite(lambda x: _formula(x, kernel, scale, **change), [6, 24])
-    assert result.blockdnn.get("InnerProduct", 0) == found
+    assert result.blockdnn.get("InnerProduct", 0) == count
     result.assert_same(tf.constant(floats(6, 24)))

@@ -68,13 +68,13 @@ class Draw(np.random.Generator):
         drawn = self.standard_normal()
         return self.of(*values, *[drawn if low <= drawn <= high else values[0]] * len(values))
 
-    def kind(self, kind, given: dict):
+    def kind(self, kind, known: dict):
         """An argument of that kind, and of what it may not be."""
         if isinstance(kind, Number):
             number = self.number(kind.low, kind.high) if self.of(0, 1, 1, 1) else self.of(*EDGES)
             return np.full([1] * self.of(0, 0, 0, 1, 5), number, np.float32)
         if isinstance(kind, PerChannel):
-            values = self.standard_normal((given["x"].shape or [1])[-1]).astype(np.float32)
+            values = self.standard_normal((known["x"].shape or [1])[-1]).astype(np.float32)
             values[:1] = self.of(*values[:1], *values[:1], *EDGES)
             return values.reshape(
                 [1] * self.of(0, 0, 0, 1, 4) + [-1] + [1] * self.of(0, 0, 0, 0, 1)
@@ -88,19 +88,19 @@ class Draw(np.random.Generator):
         raise NotImplementedError(f"draw a {kind}")
 
 
-def _matrix(d: Draw, given: dict) -> np.ndarray:
-    shape = [given["x"].shape[-1] + d.of(0, 0, 0, 1), d.of(3, 16, 24)]
-    return d.standard_normal(shape[::-1] if given["transpose_b"] else shape).astype(np.float32)
+def _matrix(d: Draw, known: dict) -> np.ndarray:
+    shape = [known["x"].shape[-1] + d.of(0, 0, 0, 1), d.of(3, 16, 24)]
+    return d.standard_normal(shape[::-1] if known["transpose_b"] else shape).astype(np.float32)
 
 
-def _picture(d: Draw, given: dict) -> np.ndarray:
+def _picture(d: Draw, known: dict) -> np.ndarray:
     """Larger than all windows, and finite: fast convolutions spread what is not."""
     return d.standard_normal([2, d.of(5, 6, 7), d.of(5, 8), d.of(3, 16, 24)]).astype(np.float32)
 
 
-def _filter(d: Draw, given: dict) -> np.ndarray:
+def _filter(d: Draw, known: dict) -> np.ndarray:
     """A filter, for some of the groups."""
-    channels, groups = given["x"].shape[-1], d.of(1, 1, 1, 3)
+    channels, groups = known["x"].shape[-1], d.of(1, 1, 1, 3)
     shape = [d.of(1, 2, 3), d.of(1, 3), channels // groups if channels % groups == 0 else 2]
     return _weights(d, *shape, d.of(1, 2, 3, 24))
 
@@ -113,74 +113,76 @@ def _weights(d: Draw, *shape: int) -> np.ndarray:
     return weights
 
 
-def _explicit(d: Draw, given: dict) -> list:
+def _explicit(d: Draw, known: dict) -> list:
     sides = [int(n) for n in d.integers(0, 2, 4)]
-    return [0, 0, *sides, 0, 0] if given["padding"] == "EXPLICIT" else []
+    return [0, 0, *sides, 0, 0] if known["padding"] == "EXPLICIT" else []
 
 
-def _size_before(d: Draw, given: dict) -> np.ndarray:
+def _size_before(d: Draw, known: dict) -> np.ndarray:
     """A size of which a convolution makes that of x, or some other size."""
-    (n, *plane, _), window = given["x"].shape, given["weights"].shape[:2]
-    for axis, stride in enumerate(given["strides"][1:3]):
+    (n, *plane, _), window = known["x"].shape, known["weights"].shape[:2]
+    for axis, stride in enumerate(known["strides"][1:3]):
         largest = plane[axis] * stride
-        if given["padding"] == "VALID":
+        if known["padding"] == "VALID":
             largest += max(window[axis] - stride, 0)
         plane[axis] = largest - d.of(0, 0, 0, 1)
-    return np.array([n, *plane, given["weights"].shape[2]], np.int32)
+    return np.array([n, *plane, known["weights"].shape[2]], np.int32)
 
 
-_PATTERNS = [one for patterns in (*PATTERNS.values(), activations.RULES) for one in patterns]
-RULES = {one.formula.__name__: one for one in _PATTERNS if isinstance(one, Rule)}
+_PATTERNS = [
+    pattern for patterns in (*PATTERNS.values(), activations.RULES) for pattern in patterns
+]
+RULES = {pattern.formula.__name__: pattern for pattern in _PATTERNS if isinstance(pattern, Rule)}
 # What is drawn of a parameter in a way of its own: (formula, parameter) -> argument.
 DRAWN = {
-    ("depth_pool", "x"): lambda d, given: np.nan_to_num(d.tensor([6, 3, 2, 16])),
-    ("depth_pool", "depth"): lambda d, given: d.of(
-        *(n for n in (2, 3, 6) if given["x"].shape[0] % n == 0)
+    ("depth_pool", "x"): lambda d, known: np.nan_to_num(d.tensor([6, 3, 2, 16])),
+    ("depth_pool", "depth"): lambda d, known: d.of(
+        *(n for n in (2, 3, 6) if known["x"].shape[0] % n == 0)
     ),
-    ("depth_pool", "ksize"): lambda d, given: [1, d.of(1, 2), 1, 1],
-    ("depth_pool", "strides"): lambda d, given: [1, d.of(1, 2), 1, 1],
+    ("depth_pool", "ksize"): lambda d, known: [1, d.of(1, 2), 1, 1],
+    ("depth_pool", "strides"): lambda d, known: [1, d.of(1, 2), 1, 1],
     ("pool", "x"): _picture,
     ("pool", "explicit_paddings"): _explicit,
     ("convolution", "x"): _picture,
     ("convolution", "weights"): _filter,
-    ("convolution", "strides"): lambda d, given: [1, *[d.of(1, 1, 2)] * 2, 1],
+    ("convolution", "strides"): lambda d, known: [1, *[d.of(1, 1, 2)] * 2, 1],
     ("convolution", "explicit_paddings"): _explicit,
     ("dilated", "x"): _picture,
     ("dilated", "weights"): _filter,
-    ("dilated", "block"): lambda d, given: np.array([2, d.of(1, 2)], np.int32),
-    ("dilated", "same_block"): lambda d, given: given["block"],
-    ("dilated", "pads"): lambda d, given: d.integers(0, 4, (2, 2)).astype(np.int32),
-    ("dilated", "crops"): lambda d, given: d.integers(0, 2, (2, 2)).astype(np.int32),
+    ("dilated", "block"): lambda d, known: np.array([2, d.of(1, 2)], np.int32),
+    ("dilated", "same_block"): lambda d, known: known["block"],
+    ("dilated", "pads"): lambda d, known: d.integers(0, 4, (2, 2)).astype(np.int32),
+    ("dilated", "crops"): lambda d, known: d.integers(0, 2, (2, 2)).astype(np.int32),
     ("conv_transpose", "x"): _picture,
-    ("conv_transpose", "weights"): lambda d, given: _weights(
-        d, d.of(1, 2, 3), d.of(1, 3), d.of(3, 24), given["x"].shape[-1]
+    ("conv_transpose", "weights"): lambda d, known: _weights(
+        d, d.of(1, 2, 3), d.of(1, 3), d.of(3, 24), known["x"].shape[-1]
     ),
-    ("conv_transpose", "strides"): lambda d, given: [1, *[d.of(1, 2, 2)] * 2, 1],
-    ("conv_transpose", "dilations"): lambda d, given: [1, 1, 1, 1],
-    ("conv_transpose", "padding"): lambda d, given: d.of("SAME", "VALID"),
+    ("conv_transpose", "strides"): lambda d, known: [1, *[d.of(1, 2, 2)] * 2, 1],
+    ("conv_transpose", "dilations"): lambda d, known: [1, 1, 1, 1],
+    ("conv_transpose", "padding"): lambda d, known: d.of("SAME", "VALID"),
     ("conv_transpose", "explicit_paddings"): _explicit,
     ("conv_transpose", "sizes"): _size_before,
     ("resize", "x"): _picture,
-    ("resize", "size"): lambda d, given: np.array([d.of(3, 6, 7), d.of(2, 4, 8)], np.int32),
-    ("inner_product", "x"): lambda d, given: d.tensor([d.of(1, 5), d.of(3, 16, 24)]),
-    ("inner_product", "transpose_b"): lambda d, given: d.of(False, True),
+    ("resize", "size"): lambda d, known: np.array([d.of(3, 6, 7), d.of(2, 4, 8)], np.int32),
+    ("inner_product", "x"): lambda d, known: d.tensor([d.of(1, 5), d.of(3, 16, 24)]),
+    ("inner_product", "transpose_b"): lambda d, known: d.of(False, True),
     ("inner_product", "weights"): _matrix,
-    ("inner_product", "shape"): lambda d, given: np.array([-1, 1], np.int32),
-    ("quantized", "x"): lambda d, given: np.nan_to_num(d.tensor([2, 3, d.of(5, 24)]), posinf=1.0),
-    ("quantized", "axes"): lambda d, given: np.array([d.of(2, -1, -1, 1)], np.int32),
-    ("quantized", "epsilon"): lambda d, given: np.array(d.of(1e-7, 1e-7, 1e-5), "f"),
-    ("quantized", "kernel"): lambda d, given: d.integers(
-        -127, 128, (given["x"].shape[-1], 7), np.int8
+    ("inner_product", "shape"): lambda d, known: np.array([-1, 1], np.int32),
+    ("quantized", "x"): lambda d, known: np.nan_to_num(d.tensor([2, 3, d.of(5, 24)]), posinf=1.0),
+    ("quantized", "axes"): lambda d, known: np.array([d.of(2, -1, -1, 1)], np.int32),
+    ("quantized", "epsilon"): lambda d, known: np.array(d.of(1e-7, 1e-7, 1e-5), "f"),
+    ("quantized", "kernel"): lambda d, known: d.integers(
+        -127, 128, (known["x"].shape[-1], 7), np.int8
     ),
-    ("quantized", "kernel_scale"): lambda d, given: d.uniform(0.5, 2, 7).astype("f"),
-    ("quantized", "flat"): lambda d, given: np.array([-1, given["x"].shape[-1]], np.int32),
-    ("quantized", "result"): lambda d, given: np.array([*given["x"].shape[:-1], 7], np.int32),
-    ("dense", "x"): lambda d, given: d.tensor([2, 3, 4, d.of(3, 16, 24)]),
+    ("quantized", "kernel_scale"): lambda d, known: d.uniform(0.5, 2, 7).astype("f"),
+    ("quantized", "flat"): lambda d, known: np.array([-1, known["x"].shape[-1]], np.int32),
+    ("quantized", "result"): lambda d, known: np.array([*known["x"].shape[:-1], 7], np.int32),
+    ("dense", "x"): lambda d, known: d.tensor([2, 3, 4, d.of(3, 16, 24)]),
     ("dense", "weights"): _matrix,
     # An infinity stays one; some of the spellings take it from itself.
-    ("prelu", "x"): lambda d, given: np.nan_to_num(d.tensor([2, 3, 24]), posinf=1.0),
+    ("prelu", "x"): lambda d, known: np.nan_to_num(d.tensor([2, 3, 24]), posinf=1.0),
     # A row with an infinity is no number as a whole.
-    ("softmax", "x"): lambda d, given: np.nan_to_num(d.tensor([2, 3, 24]), posinf=1.0),
+    ("softmax", "x"): lambda d, known: np.nan_to_num(d.tensor([2, 3, 24]), posinf=1.0),
 }
 _STRICT = Options(strict=True)
 _ERRORS = (TypeError, ValueError, ZeroDivisionError, tf.errors.OpError)
@@ -211,7 +213,7 @@ class Value:
 def _operator(name: str, mirrored: bool):
     def apply(self, other) -> Value:
         a, b = (other, self) if mirrored else (self, other)
-        absent = [isinstance(one, Value) and one.is_absent for one in (a, b)]
+        absent = [isinstance(x, Value) and x.is_absent for x in (a, b)]
         if any(absent):
             return -b if absent[0] and name == "Sub" else b if absent[0] else a
         swaps = name in ("AddV2", "Mul") and self.run.draw.of(0, 1)
@@ -263,17 +265,17 @@ class Run:
             attributes["DstT"] = self.dtype
         inputs = dict(zip(names, map(self._input, args), strict=False))
         self.new = set()
-        made = Value(self, None, frozenset(sites))
+        result = Value(self, None, frozenset(sites))
         try:
             outputs = function(**inputs, **attributes)
-            made.tensor = outputs[0] if len(definition(name).output_arg) > 1 else outputs
+            result.tensor = outputs[0] if len(definition(name).output_arg) > 1 else outputs
         except (
             TypeError,
             ValueError,
             tf.errors.OpError,
         ) as error:  # perhaps of no way that is taken
-            made.error = error
-        return made
+            result.error = error
+        return result
 
     def _input(self, value):
         if isinstance(value, Value):
@@ -347,24 +349,24 @@ class Case:
     """One rule with drawn arguments: `outcome` is what happened, `fault` what is wrong with it."""
 
     def __init__(self, rule, seed: int, spoil: bool, monkeypatch):
-        self.rule, self.seed, self.found = rule, seed, []
+        self.rule, self.seed, self.results = rule, seed, []
         d = Draw(seed)
-        self.given = arguments(rule, d)
+        self.arguments = arguments(rule, d)
         self.outcome, self.fault = self._outcome(d, spoil, monkeypatch)
 
     def _run(self, tensors: dict, dtype, spoilt: int) -> tuple[Run, Value]:
         run = Run(Draw(self.seed, 1), dtype, spoilt)
-        return run, run.of(self.rule, self.given | tensors)
+        return run, run.of(self.rule, self.arguments | tensors)
 
     def _outcome(self, d: Draw, spoil: bool, monkeypatch) -> tuple[str, str]:
-        tensors = {key: self.given[key] for key in self.rule.tensors}
+        tensors = {key: self.arguments[key] for key in self.rule.tensors}
         behind = self.rule.formula.__name__ in BEHIND
         spoilt = -1
-        given = {k: tf.constant(v) for k, v in tensors.items()}
+        known = {k: tf.constant(v) for k, v in tensors.items()}
         try:  # What is wanted, and how far rounding errors grow in it.
             if spoil:
-                spoilt = d.of(*sorted(self._run(given, tf.float32, -1)[1].sites))
-            run, result = self._run(given, tf.float32, spoilt)
+                spoilt = d.of(*sorted(self._run(known, tf.float32, -1)[1].sites))
+            run, result = self._run(known, tf.float32, spoilt)
         except _ERRORS:
             return "unfit", ""
         wanted, moved = result.tensor.numpy(), run.moved
@@ -377,8 +379,8 @@ class Case:
         def build(*args):
             if behind:
                 args = [tf.raw_ops.Neg(x=x, name="ours") for x in args]
-            given = dict(zip(tensors, args, strict=True))
-            return self._run(given, tf.float32, spoilt)[1].tensor
+            known = dict(zip(tensors, args, strict=True))
+            return self._run(known, tf.float32, spoilt)[1].tensor
 
         # Open sizes of two tensors may differ, so those are known.
         opens = len(tensors) == 1
@@ -392,13 +394,13 @@ class Case:
         concrete = tf.function(build, autograph=False).get_concrete_function(*specs)
         passes = (*getattr(self.rule, "before", ()), self._apply, place_reorders)
         monkeypatch.setattr(order, "PASSES", passes)
-        given = [-x if behind else x for x in tensors.values()]
+        known = [-x if behind else x for x in tensors.values()]
         got = (
-            optimize_concrete(concrete, options=_STRICT).concrete(*map(tf.constant, given)).numpy()
+            optimize_concrete(concrete, options=_STRICT).concrete(*map(tf.constant, known)).numpy()
         )
-        kept = [one for one in self.found if not isinstance(one, str)]
+        kept = [result for result in self.results if not isinstance(result, str)]
         if not kept:
-            return (f"declined: {self.found[0]}", "") if self.found else ("missed", "")
+            return (f"declined: {self.results[0]}", "") if self.results else ("missed", "")
         if moved:
             return "fired", "a number that is not the formula's"
         if wanted.shape != got.shape:
@@ -426,15 +428,15 @@ class Case:
                 )
         for node in reversed(body.view.topological()):
             if node.name in body.view and node.op in self.rule.ROOTS and node.payload is None:
-                found = self.rule.find(node, body, context)
-                self.found += [] if found is None else [found]
-                if isinstance(found, Replacement):
-                    if "layout" in {field.name for field in fields(found.payload)}:
-                        plain = replace(found.payload, layout=NHWC)
-                        found = replace(found, payload=plain)
-                    found.put(body)
-                elif isinstance(found, Idiom):
-                    self._put(found, body.shapes.shape(found.src)[-1], body)
+                result = self.rule.find(node, body, context)
+                self.results += [] if result is None else [result]
+                if isinstance(result, Replacement):
+                    if "layout" in {field.name for field in fields(result.payload)}:
+                        plain = replace(result.payload, layout=NHWC)
+                        result = replace(result, payload=plain)
+                    result.put(body)
+                elif isinstance(result, Idiom):
+                    self._put(result, body.shapes.shape(result.src)[-1], body)
 
     @staticmethod
     def _put(idiom: Idiom, channels: int, body) -> None:

@@ -47,8 +47,8 @@ def _steps():
 
     def of_two(op, exchanged=False):
         def function(tf, x, y):
-            made = getattr(tf, op)(*((y, x) if exchanged else (x, y)))
-            return tf.Cast(made, DstT=DT_FLOAT) if BINARY_OF.get(op) in COMPARISONS else made
+            result = getattr(tf, op)(*((y, x) if exchanged else (x, y)))
+            return tf.Cast(result, DstT=DT_FLOAT) if BINARY_OF.get(op) in COMPARISONS else result
 
         return function
 
@@ -74,17 +74,17 @@ def _steps():
 BINARY_OF = {op: name for name, op in BINARY.items() if op} | {"SquaredDifference": "sub"}
 
 
-def _found(*patterns):
+def _first_of(*patterns):
     def find(node, body, context):
-        found = [look(pattern, node, body, context) for pattern in patterns]
-        return next((one for one in found if one is not None), None)
+        results = [look(pattern, node, body, context) for pattern in patterns]
+        return next((result for result in results if result is not None), None)
 
     return find
 
 
 def _moves():
     """What moves, reduces and joins pictures."""
-    find = _found(reduce, rows, concat, cut, pad, spread, select)
+    find = _first_of(reduce, rows, concat, cut, pad, spread, select)
 
     def reduced(op):
         return lambda tf, x, axes, keep_dims: getattr(tf, op)(x, axes, keep_dims=keep_dims)
@@ -130,15 +130,15 @@ def _grids():
         return lambda tf, x: tf.FakeQuantWithMinMaxArgs(x, min=-2.0, max=1.5, **options)
 
     for op in fake_quantize.ROOTS:
-        given = {} if op.startswith("Fake") else {"range_given": True}
+        known = {} if op.startswith("Fake") else {"range_given": True}
         kinds = [{}, {"narrow_range": True}]
-        kinds += [{"signed_input": False}] if given else []
+        kinds += [{"signed_input": False}] if known else []
         kinds += [] if op.endswith("V3") else [{"num_bits": 4}]
         for kind in kinds:
-            name, options = " ".join((op, *kind)), given | kind
+            name, options = " ".join((op, *kind)), known | kind
             by_range = not op.endswith("Args")
             formula = rounded(op, options) if by_range else by_attributes(options)
-            yield _row(name, formula, _found(fake_quantize))
+            yield _row(name, formula, _first_of(fake_quantize))
 
 
 def _gates():
@@ -162,43 +162,43 @@ def _gates():
         yield row
 
 
-def _channel(d: Draw, given: dict) -> np.ndarray:
+def _channel(d: Draw, known: dict) -> np.ndarray:
     """A number a channel, one of which may be an edge."""
-    values = d.uniform(0.5, 2.0, given["x"].shape[-1]).astype(np.float32)
+    values = d.uniform(0.5, 2.0, known["x"].shape[-1]).astype(np.float32)
     values[0] = d.of(*values[:1], *values[:1], *EDGES)
     return values
 
 
 def _matrix(transposed: bool, rank: int):
-    def draw(d: Draw, given: dict) -> np.ndarray:
-        shape = [given["x"].shape[-1], 8]
+    def draw(d: Draw, known: dict) -> np.ndarray:
+        shape = [known["x"].shape[-1], 8]
         matrix = d.uniform(-0.4, 0.4, shape[::-1] if transposed else shape).astype(np.float32)
         return matrix.reshape([1] * (rank - 2) + list(matrix.shape))
 
     return draw
 
 
-def _picture(d: Draw, given: dict) -> np.ndarray:
+def _picture(d: Draw, known: dict) -> np.ndarray:
     return d.standard_normal([2, d.of(5, 6), d.of(1, 7), d.of(3, 16, 24)]).astype(np.float32)
 
 
-def _operand(d: Draw, given: dict) -> np.ndarray:
+def _operand(d: Draw, known: dict) -> np.ndarray:
     """As large as x, a value a sample and channel, or one that is broadcast in another way."""
-    shape = given["x"].shape
+    shape = known["x"].shape
     small = [*shape[:1], *[1] * (len(shape) - 2), *shape[1:][-1:]]
     return d.tensor(d.of(shape, shape, small, shape[1:]))
 
 
-def _line(d: Draw, given: dict) -> np.ndarray:
+def _line(d: Draw, known: dict) -> np.ndarray:
     """A line or pixel of x, or as large as x."""
-    shape = list(given["x"].shape)
+    shape = list(known["x"].shape)
     if axis := d.of(0, 1, 2, 3):
         shape[axis] = 1
     return d.standard_normal(shape).astype(np.float32)
 
 
 def _ints(*shape_or_choices):
-    return lambda d, given: np.array(d.of(*shape_or_choices), np.int32)
+    return lambda d, known: np.array(d.of(*shape_or_choices), np.int32)
 
 
 STEPS = {row.formula.__name__: row for row in _steps()}
@@ -208,39 +208,39 @@ _OF_MOVES = {
     "y": _line,
     "axes": _ints([1, 2], [-2, 1], [1], [-2], [3], [0, 1]),
     "axis": _ints(1, 2, -2, 3),
-    "bound": lambda d, given: d.kind(PerChannel(), given),
-    "begin": lambda d, given: np.array([0, *d.integers(0, 3, 2), d.of(0, 0, 1)], np.int32),
-    "begin_mask": lambda d, given: d.of(0, 9, 15),
-    "end": lambda d, given: np.array([2, d.of(4, 5), d.of(1, -1, 7), d.of(3, 16)], np.int32),
-    "end_mask": lambda d, given: d.of(9, 9, 13, 1),
+    "bound": lambda d, known: d.kind(PerChannel(), known),
+    "begin": lambda d, known: np.array([0, *d.integers(0, 3, 2), d.of(0, 0, 1)], np.int32),
+    "begin_mask": lambda d, known: d.of(0, 9, 15),
+    "end": lambda d, known: np.array([2, d.of(4, 5), d.of(1, -1, 7), d.of(3, 16)], np.int32),
+    "end_mask": lambda d, known: d.of(9, 9, 13, 1),
     "indices": _ints([2, 0, 1], [*range(2, 0, -1)], [0, 1, 1, 2]),
-    "keep_dims": lambda d, given: d.of(False, True),
-    "mode": lambda d, given: d.of("REFLECT", "SYMMETRIC"),
-    "multiples": lambda d, given: np.array([d.of(1, 2), d.of(1, 3), 2, d.of(1, 1, 2)], np.int32),
-    "paddings": lambda d, given: np.array(
+    "keep_dims": lambda d, known: d.of(False, True),
+    "mode": lambda d, known: d.of("REFLECT", "SYMMETRIC"),
+    "multiples": lambda d, known: np.array([d.of(1, 2), d.of(1, 3), 2, d.of(1, 1, 2)], np.int32),
+    "paddings": lambda d, known: np.array(
         [[0, 0], *d.integers(0, 2, (2, 2)), [0, d.of(0, 0, 0, 1)]], np.int32
     ),
     "order": _ints(*[[0, 2, 1, 3]] * 5, [0, 1, 3, 2]),
-    "shape": lambda d, given: np.array(
-        [2, *d.of([1, -1], [-1, 1], [-1, 2]), given["x"].shape[-1]], np.int32
+    "shape": lambda d, known: np.array(
+        [2, *d.of([1, -1], [-1, 1], [-1, 2]), known["x"].shape[-1]], np.int32
     ),
     "shift": _ints(1, -2, 7),
-    "size": lambda d, given: np.array([-1, *d.of([1, 1], [-1, 1]), d.of(-1, -1, 2)], np.int32),
-    "strides": lambda d, given: np.array([1, d.of(1, 2), d.of(1, 3), 1], np.int32),
-    "value": lambda d, given: np.array(d.of(0.0, -np.inf, 2.5), np.float32),
-    "low": lambda d, given: np.array(d.of(0.0, -1.0, -4.0, 0.5), np.float32),
-    "high": lambda d, given: np.array(d.of(2.0, 1.5, 6.0, 0.0), np.float32),
+    "size": lambda d, known: np.array([-1, *d.of([1, 1], [-1, 1]), d.of(-1, -1, 2)], np.int32),
+    "strides": lambda d, known: np.array([1, d.of(1, 2), d.of(1, 3), 1], np.int32),
+    "value": lambda d, known: np.array(d.of(0.0, -np.inf, 2.5), np.float32),
+    "low": lambda d, known: np.array(d.of(0.0, -1.0, -4.0, 0.5), np.float32),
+    "high": lambda d, known: np.array(d.of(2.0, 1.5, 6.0, 0.0), np.float32),
     "down": _matrix(False, 2),
     "down4": _matrix(False, 4),
     "up": _matrix(True, 2),
     "up4": _matrix(True, 4),
-    "bias": lambda d, given: d.standard_normal(8).astype(np.float32),
+    "bias": lambda d, known: d.standard_normal(8).astype(np.float32),
 }
 DRAWN |= {(name, key): _OF_MOVES[key] for name, row in MOVES.items() for key in row.parameters}
-DRAWN["Transpose", "x"] = lambda d, given: d.standard_normal(
+DRAWN["Transpose", "x"] = lambda d, known: d.standard_normal(
     [2, d.of(5, 6), d.of(1, 1, 1, 7), d.of(3, 16, 24)]
 ).astype(np.float32)
-DRAWN["LeakyRelu", "alpha"] = lambda d, given: d.of(0.25, 0.25, 0.0, 0.5, 1.0, 1.5, -0.5)
+DRAWN["LeakyRelu", "alpha"] = lambda d, known: d.of(0.25, 0.25, 0.0, 0.5, 1.0, 1.5, -0.5)
 DRAWN |= {(name, key): _operand for name, row in STEPS.items() for key in {*"yz"} & {*row.tensors}}
 for _op in BATCH_NORMS:
     DRAWN |= {(_op, "x"): _picture}

@@ -69,7 +69,11 @@ def test_a_cell_with_another_op_is_no_such_cell(name):
 def test_everything_that_is_found_has_a_formula():
     """All but attention, whose spellings are drawn in networks/attention_spellings.py."""
     patterns = [*itertools.chain(*PATTERNS.values()), affine, functions]
-    patterns = [one for one in patterns if not isinstance(one, Rule) and one is not attention]
+    patterns = [
+        pattern
+        for pattern in patterns
+        if not isinstance(pattern, Rule) and pattern is not attention
+    ]
     drawn = {op for row in (*STEPS.values(), *MOVES.values()) for op in row.ROOTS}
     assert {op for pattern in patterns for op in pattern.ROOTS} <= drawn
 
