@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...graph import Body, Ref
-from .rule import Declined, Match
+from .rule import Declined, Match, require
 
 MOST = float(np.finfo(np.float32).max)  # constants are computed in float64
 
@@ -24,8 +24,7 @@ class Number:
 
     def check(self, match: Match, name: str, value) -> float:
         number = match.body.constants.scalar(value) if isinstance(value, Ref) else value
-        if number is None or not self.low <= number <= self.high:
-            raise Declined
+        require(number is not None and self.low <= number <= self.high)
         return number
 
 
@@ -37,8 +36,7 @@ class Constant:
 
     def check(self, match: Match, name: str, value: Ref) -> np.ndarray:
         constant = match.body.constants.value(value)
-        if constant is None or constant.ndim != self.rank:
-            raise Declined
+        require(constant is not None and constant.ndim == self.rank)
         return constant
 
 
@@ -61,10 +59,8 @@ class Weights(Constant):
 
     def check(self, match: Match, name: str, value: Ref) -> np.ndarray:
         constant = super().check(match, name, Stored().check(match, name, value))
-        if not constant.size:
-            raise Declined("the filter is empty")
-        if not np.isfinite(constant).all():
-            raise Declined("the filter holds infinities or NaN")
+        require(constant.size, "the filter is empty")
+        require(np.isfinite(constant).all(), "the filter holds infinities or NaN")
         return constant
 
 
@@ -76,8 +72,7 @@ class PerChannel:
         if not isinstance(value, Ref):
             return np.full(match.channels(), value)
         constant = per_channel(match.body, value, match.channels())
-        if constant is None:
-            raise Declined
+        require(constant is not None)
         return constant
 
 
@@ -103,8 +98,7 @@ class Size:
     """A size that is known, and not zero."""
 
     def check(self, match: Match, name: str, value) -> int:
-        if not isinstance(value, int) or not value:
-            raise Declined
+        require(isinstance(value, int) and value)
         return value
 
 
@@ -137,6 +131,5 @@ class Sizes:
 
     def check(self, match: Match, name: str, value: Ref) -> np.ndarray:
         sizes = match.body.shapes.value(value)
-        if sizes is None:
-            raise Declined(f"the channels or the {name} are not known")
+        require(sizes is not None, f"the channels or the {name} are not known")
         return sizes

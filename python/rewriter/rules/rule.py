@@ -96,10 +96,9 @@ class Match:
 
     def channels(self, name: str = "x") -> int:
         """Its last size."""
-        if not (shape := self.shape(name)):
-            raise Declined("the input's rank is not known")
-        if not isinstance(shape[-1], int) or not shape[-1]:
-            raise Declined("the number of input channels is not known")
+        require(shape := self.shape(name), "the input's rank is not known")
+        known = isinstance(shape[-1], int) and shape[-1]
+        require(known, "the number of input channels is not known")
         return shape[-1]
 
     def check(self, rule: "Rule") -> None:
@@ -109,15 +108,15 @@ class Match:
             if not is_float32(view, ref):
                 kind = dtype_name(dtype(view, ref))
                 raise Declined(f"dtype {kind}, only float32 is implemented")
-        if isinstance(like, Ref) and self.body.constants.is_constant(like):
-            raise Declined(f"{rule.like} is constant")
+        varies = not isinstance(like, Ref) or not self.body.constants.is_constant(like)
+        require(varies, f"{rule.like} is constant")
         for name, kind in rule.kinds.items():
             if kind and self._known.get(name) is not None:
                 self._known[name] = kind.check(self, name, self[name])
         if rule.like and not self.body.shapes.equal(self.root.ref, like):
             raise Declined(f"its result is not known to have the shape of {rule.like}")
-        if not view.is_hidden(self.nodes - {self.root.name}, self.nodes):
-            raise Declined("a part of it is read elsewhere, fetched or ordered")
+        is_hidden = view.is_hidden(self.nodes - {self.root.name}, self.nodes)
+        require(is_hidden, "a part of it is read elsewhere, fetched or ordered")
 
 
 class Rule:

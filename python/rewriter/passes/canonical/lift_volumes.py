@@ -20,9 +20,11 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Node, Ref, Writer, is_float32, window
+from ....graph.families import VOLUMES
 from ....ops.records import ConvVolume
 from ...context import Context
 from ...patterns.conv import conv_transpose
+from ...rules import Declined, require
 from .views import Views
 
 _POOLS = {"MaxPool3D": "MaxPool", "AvgPool3D": "AvgPool"}
@@ -34,10 +36,14 @@ def lift_volumes(body: Body, context: Context) -> None:
     for node in body.view.topological():
         if node.name not in body.view:
             continue
-        if node.op == "Conv3D":
-            _plan_convolution(node, views, context)
-        elif node.op == "Conv3DBackpropInputV2":
-            _plan_transposed(node, views, context)
+        if node.op in VOLUMES:
+            try:
+                if reason := context.reason_to_leave(body, node):
+                    raise Declined(reason)
+                plan = _plan_convolution if node.op == "Conv3D" else _plan_transposed
+                plan(node, views, context)
+            except Declined as declined:
+                context.report.decline(node.name, str(declined))
         elif body.view.has_control_edges(node.name) or node.payload is not None:
             continue
         elif node.op in _POOLS:
@@ -77,10 +83,7 @@ def _slices(ref: Ref, views: Views) -> Ref:
 
 def _plan_convolution(node: Node, views: Views, context: Context) -> None:
     body = views.body
-    reason = context.reason_to_leave(body, node) or _obstacle(node, node.inputs[0], 3, body)
-    if reason:
-        context.report.decline(node.name, reason)
-        return
+    _check(node, node.inputs[0], 3, body)
     volume, weights = _volume(node.inputs[0], body), body.constants.value(node.inputs[1])
     strides, padding = tuple(node.attr["strides"].list.i[1:4]), node.attr["padding"].s.decode()
     out = tuple(
@@ -103,39 +106,31 @@ def _plan_convolution(node: Node, views: Views, context: Context) -> None:
     _put(node, done, (volume[0], *out, weights.shape[4]), body)
 
 
-def _obstacle(node: Node, src: Ref, axis: int, body: Body) -> str | None:
-    """Why volumes `src` are not convolved by weights whose `axis` is their channels."""
-    attr, volume = node.attr, _volume(src, body)
-    if attr["T"].type != types_pb2.DT_FLOAT:
-        return "only float32 is implemented"
-    if attr["data_format"].s not in (b"NDHWC", b""):
-        return f"data_format {attr['data_format'].s.decode()}, only NDHWC is implemented"
-    if any(size != 1 for size in attr["dilations"].list.i):
-        return "dilated 3-D convolution is not implemented"
-    if volume is None:
-        return "the sizes of its volumes are not all known"
-    if not body.constants.is_constant(node.inputs[1]):
-        return "the weights are computed or assigned inside the function"
+def _check(node: Node, src: Ref, axis: int, body: Body) -> None:
+    """Raises Declined unless volumes `src` meet constant weights whose `axis` is their channels."""
+    volume, layout = _volume(src, body), node.attr["data_format"].s
+    require(node.attr["T"].type == types_pb2.DT_FLOAT, "only float32 is implemented")
+    other = f"data_format {layout.decode()}, only NDHWC is implemented"
+    require(layout in (b"NDHWC", b""), other)
+    is_dense = {*node.attr["dilations"].list.i} <= {1}
+    require(is_dense, "dilated 3-D convolution is not implemented")
+    require(volume is not None, "the sizes of its volumes are not all known")
+    is_constant = body.constants.is_constant(node.inputs[1])
+    require(is_constant, "the weights are computed or assigned inside the function")
     weights = body.constants.value(node.inputs[1])
-    if not weights.size or weights.shape[axis] != volume[4]:
-        return "the filter is empty or grouped"
-    if not np.isfinite(weights).all():
-        return "the filter holds infinities or NaN"
-    if body.view.has_control_edges(node.name):
-        return "a control edge holds it"
-    return None
+    require(weights.size and weights.shape[axis] == volume[4], "the filter is empty or grouped")
+    require(np.isfinite(weights).all(), "the filter holds infinities or NaN")
+    require(not body.view.has_control_edges(node.name), "a control edge holds it")
 
 
 def _plan_transposed(node: Node, views: Views, context: Context) -> None:
     body, (_, filters, src) = views.body, node.inputs
-    reason = context.reason_to_leave(body, node) or _obstacle(node, src, 4, body)
-    if not reason and max(node.attr["strides"].list.i) > conv_transpose.MOST_STRIDE:
-        reason = f"strides above {conv_transpose.MOST_STRIDE} are not implemented"
+    _check(node, src, 4, body)
+    too_far = f"strides above {conv_transpose.MOST_STRIDE} are not implemented"
+    require(max(node.attr["strides"].list.i) <= conv_transpose.MOST_STRIDE, too_far)
     volume, dst = _volume(src, body), _volume(node.ref, body)
-    before = None if reason or dst is None else _slices_before(node, volume, dst, body)
-    if before is None:
-        context.report.decline(node.name, reason or "the size of its result is not its source's")
-        return
+    before = dst and _slices_before(node, volume, dst, body)
+    require(before is not None, "the size of its result is not its source's")
     stride, taps = node.attr["strides"].list.i[1], body.shapes.shape(filters)[0]
     count, write = -(-dst[1] // stride), body.writer(node.name)
     parts: list[Ref | None] = []

@@ -6,7 +6,7 @@ Of stride 1 it is an ordinary convolution by the filter turned around:
 """
 
 from ....ops.records import Conv, ConvTranspose
-from ...rules import Declined, Match, Replacement, Rule
+from ...rules import Declined, Match, Replacement, Rule, require
 from ..planes import pad
 from .convolution import WINDOWS
 
@@ -22,12 +22,10 @@ def conv_transpose(tf, x, weights, strides, dilations, padding, explicit_padding
 
 def _conv_transpose(match: Match) -> Replacement:
     weights, channels, strides = match["weights"], match.channels(), match["strides"]
-    if channels != weights.shape[3]:
-        raise Declined(f"a filter {list(weights.shape)} of groups of {channels} input channels")
-    if match["dilations"] != (1, 1):
-        raise Declined("a dilated transposed convolution is not implemented")
-    if max(strides) > MOST_STRIDE:
-        raise Declined(f"strides above {MOST_STRIDE} are not implemented")
+    of_groups = f"a filter {list(weights.shape)} of groups of {channels} input channels"
+    require(channels == weights.shape[3], of_groups)
+    require(match["dilations"] == (1, 1), "a dilated transposed convolution is not implemented")
+    require(max(strides) <= MOST_STRIDE, f"strides above {MOST_STRIDE} are not implemented")
     crops = _crops(match)
     common = dict(
         origin=match.root.name,
@@ -40,8 +38,7 @@ def _conv_transpose(match: Match) -> Replacement:
         conv = ConvTranspose(weights=weights, strides=strides, crops=crops, **common)
         return Replacement(conv, inputs, name)
     ends = [weights.shape[axis // 2] - 1 - crop for axis, crop in enumerate(crops)]
-    if min(ends) < 0:
-        raise Declined("it cuts off more than its filter reaches")
+    require(min(ends) >= 0, "it cuts off more than its filter reaches")
     turned = weights[::-1, ::-1].transpose(0, 1, 3, 2)
     conv = Conv(weights=turned, padding="EXPLICIT", explicit_paddings=tuple(ends), **common)
     return pad.fold_before(Replacement(conv, inputs, name), match.body)

@@ -2,7 +2,7 @@
 
 from ....ops.records import Conv
 from ...precision.carried import weight_steps
-from ...rules import Declined, Match, OneOf, Replacement, Rule, Sizes, Weights, Window
+from ...rules import Declined, Match, OneOf, Replacement, Rule, Sizes, Weights, Window, require
 from ..planes import pad
 
 _KINDS = ("Conv2D", "DepthwiseConv2dNative")
@@ -62,10 +62,8 @@ def _dilated(match: Match) -> Replacement:
     p0 - c0, p1 - c1: both give size + p0 + p1 - c0 - c1 - b * (k - 1). The paddings may depend on
     the input's size (TensorFlow rounds up to a multiple of b); only the differences count."""
     block, pads = tuple(match["block"]), tuple((match["pads"] - match["crops"]).flat)
-    if len(block) != 2 or block != tuple(match["same_block"]):
-        raise Declined
-    if not all(isinstance(size, int) and size >= 0 for size in pads):
-        raise Declined
+    require(len(block) == 2 and block == tuple(match["same_block"]))
+    require(all(isinstance(size, int) and size >= 0 for size in pads))
     conv = _plan(match, dilations=block, padding="EXPLICIT", explicit_paddings=pads)
     replacement = Replacement(conv, {"src": match["x"]}, match.root.name, match.nodes)
     return pad.fold_before(replacement, match.body)

@@ -2,7 +2,7 @@
 
 from ....graph.families import KEEP_MEMORY
 from ....ops.records import Softmax
-from ...rules import Declined, Match, Rule
+from ...rules import Match, Rule, require
 
 
 def softmax(tf, x):
@@ -12,8 +12,8 @@ def softmax(tf, x):
 
 def _softmax(match: Match) -> Softmax:
     view = match.body.view
-    if view.producer(view.origin(match["x"], KEEP_MEMORY)).payload is None:
-        raise Declined("nothing converted computes what it reads: no gain")
+    maker = view.producer(view.origin(match["x"], KEEP_MEMORY))
+    require(maker.payload is not None, "nothing converted computes what it reads: no gain")
     return Softmax(origin=match.root.name, channels=match.channels())
 
 

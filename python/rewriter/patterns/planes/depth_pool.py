@@ -8,7 +8,7 @@ In blocks the slices are [N * D, CB, H, W, 16], and the same memory is one block
 
 from ....graph import Writer
 from ....ops.records import BLOCK, Pool, Reshape
-from ...rules import Declined, Match, OneOf, Replacement, Rule, Size, Window
+from ...rules import Match, OneOf, Replacement, Rule, Size, Window, require
 from .pool import KINDS
 
 
@@ -24,8 +24,7 @@ def depth_pool(tf, x, depth, ksize, strides, padding):
 def _depth_pool(match: Match) -> Replacement:
     (window, width), (stride, step), pool = match["ksize"], match["strides"], match.node(KINDS)
     (_, h, w, _), channels, root, src = match.shape(), match.channels(), match.root.name, match["x"]
-    if (width, step) != (1, 1) or not isinstance(h, int) or not isinstance(w, int):
-        raise Declined
+    require((width, step) == (1, 1) and isinstance(h, int) and isinstance(w, int))
     blocks = -(-channels // BLOCK)
     pooling = Pool(
         origin=pool.name,

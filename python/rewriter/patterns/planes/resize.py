@@ -2,7 +2,7 @@
 
 from ....graph import Expr
 from ....ops.records import Resize
-from ...rules import Declined, Match, OneOf, Rule, Sizes
+from ...rules import Match, OneOf, Rule, Sizes, require
 
 _KINDS = {"ResizeNearestNeighbor": "nearest", "ResizeBilinear": "bilinear"}
 
@@ -16,8 +16,7 @@ def resize(tf, x, size, align_corners, half_pixel_centers):
 
 def _resize(match: Match) -> Resize:
     half, corners, size = match["half_pixel_centers"], match["align_corners"], match["size"]
-    if half and corners:
-        raise Declined("it aligns both corners and the centres of pixels")
+    require(not (half and corners), "it aligns both corners and the centres of pixels")
     common = dict(
         origin=match.root.name,
         channels=match.channels(),
@@ -27,8 +26,7 @@ def _resize(match: Match) -> Resize:
     if all(isinstance(length, int) for length in size):
         return Resize(size=tuple(size), **common)
     scales = tuple(_factor(was, now) for was, now in zip(match.shape()[1:3], size, strict=True))
-    if None in scales:
-        raise Declined("its size is not proven to be a multiple of its source's")
+    require(None not in scales, "its size is not proven to be a multiple of its source's")
     return Resize(scales=scales, **common)
 
 

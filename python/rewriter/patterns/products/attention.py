@@ -36,7 +36,7 @@ from ....graph import (
 from ....graph.families import BATCH_MATMULS, VIEWS
 from ....ops.records import Attention
 from ...context import Context
-from ...rules import Declined, Replacement
+from ...rules import Declined, Replacement, require
 from .attention_scores import (
     BEYOND,
     Roles,
@@ -289,16 +289,13 @@ def _replacement(
     root, inner = dst.source.ref.node, {*scores.axes_of, *dst.source.nodes}
     readers = [(name, n) for name in scores.axes_of for n, _ in body.view.consumers(Ref(name))]
     shapes = {n: scores.axes_of[name] for name, n in readers if n.op == "Shape"}
-    if not body.view.is_private(inner - {root}, inner | {n.name for n in shapes}):
-        raise Declined(_READ)
+    require(body.view.is_private(inner - {root}, inner | {n.name for n in shapes}), _READ)
     every = [leaves(axis) for axis in (*q.source.axes, *k.source.axes)]
-    if not all(leaves(axis) in every for axes in shapes.values() for axis in axes):
-        raise Declined(_READ)
+    require(all(leaves(axis) in every for axes in shapes.values() for axis in axes), _READ)
     scale = scores.scale * q.source.factor * k.source.factor
-    if not is_normal(scale):
-        raise Declined(BEYOND)
-    if not all(isinstance(source.row, int) and source.row > 0 for source in (k, v)):
-        raise Declined("the sizes of its heads are not known")
+    require(is_normal(scale), BEYOND)
+    known = all(isinstance(source.row, int) and source.row > 0 for source in (k, v))
+    require(known, "the sizes of its heads are not known")
     payload = Attention(
         origin=root,
         channels=v.row,
@@ -380,8 +377,7 @@ def _plan(node: Node, by_keys: Product, by_values: Product, i: int, scores: Scor
             for roles, heads in _ways(shared, rows, s, len(by_keys.result) > 3):
                 plans.append(_place_all((q, k, v, results), roles, heads, order, scores, body))
     plans = [plan for plan in plans if plan is not None]
-    if not plans:
-        raise Declined(_SCALED if scores.head_scale else _ORDER)
+    require(plans, _SCALED if scores.head_scale else _ORDER)
     return min(plans, key=lambda plan: plan.cost)
 
 

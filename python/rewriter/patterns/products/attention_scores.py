@@ -38,7 +38,7 @@ from ....graph import (
 )
 from ....graph.families import IDENTITIES, PRODUCTS, VIEWS
 from ....ops.records import BIAS_ROLES, MAX_BIASES
-from ...rules import Declined
+from ...rules import Declined, require
 
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape"})
 # What a finite constant must be, so that its exponential is zero beside that of any other score.
@@ -193,36 +193,33 @@ class Scores:
         raise Declined("what is added to its scores, or masks them, is not known to be broadcast")
 
     def multiply(self, factor: float) -> None:
-        if self.mask or self.causal:
-            raise Declined("its scores are scaled after a mask")
+        require(not (self.mask or self.causal), "its scores are scaled after a mask")
         if math.frexp(factor)[0] not in (0.5, -0.5):  # which would round each number as before
             if any(bias.largest(self.body) > ORDINARY for bias in self.biases):
                 raise Declined("its scores are scaled after a bias that may be a mask")
         self.biases = [replace(bias, factor=bias.factor * factor) for bias in self.biases]
         self.scale, self.soft_cap = self.scale * factor, self.soft_cap * abs(factor)
-        if not is_normal(self.scale) or not is_normal(self.soft_cap or 1.0):
-            raise Declined(BEYOND)
+        require(is_normal(self.scale) and is_normal(self.soft_cap or 1.0), BEYOND)
 
     def multiply_heads(self, x: Ref, scale: Ref) -> None:
         """By a number for each head, as cosine attention learns it."""
-        if self.biases or self.mask or self.causal or self.soft_cap or self.head_scale:
-            raise Declined("its heads are scaled after something else")
+        others = self.biases or self.mask or self.causal or self.soft_cap or self.head_scale
+        require(not others, "its heads are scaled after something else")
         self.head_scale = self.operand(x, scale)
 
     def cap(self) -> None:
-        if self.biases or self.mask or self.causal or self.soft_cap:
-            raise Declined("its scores are capped twice, or after a bias or mask")
+        others = self.biases or self.mask or self.causal or self.soft_cap
+        require(not others, "its scores are capped twice, or after a bias or mask")
         self.soft_cap = 1.0
 
     def add(self, x: Ref, bias: Ref, factor: float) -> None:
-        if len(self.biases) == MAX_BIASES:
-            raise Declined(f"more than {MAX_BIASES} biases are added to its scores")
+        many = f"more than {MAX_BIASES} biases are added to its scores"
+        require(len(self.biases) < MAX_BIASES, many)
         self.biases.append(replace(self.operand(x, bias), factor=factor))
         self.late += self.mask is not None
 
     def select(self, x: Ref, *masks: Ref, masked: float, inverted: bool = False) -> None:
-        if self.mask or self.causal:
-            raise Declined("its scores are masked twice")
+        require(not (self.mask or self.causal), "its scores are masked twice")
         self.mask, self.masked, self.inverted = self.operand(x, *masks), masked, inverted
 
     def leave_out(self, x: Ref, mask: Ref, hidden: float) -> None:
@@ -248,8 +245,7 @@ def scores_of(path: list, by_keys, body: Body, without: Node | None = None) -> S
         elif len(scores.axes) != body.shapes.rank(node.ref) or node.op in VIEWS:
             raise Declined("its scores are reshaped, or not known to keep their axes")
         elif scores.keys is not None:
-            if not _is_zeroed(node, place, scores, body):
-                raise Declined(_CHANGED)
+            require(_is_zeroed(node, place, scores, body), _CHANGED)
             scores.zeroed = True
         elif node.op == "Softmax":
             scores.keys = scores.axes[-1]
@@ -260,8 +256,8 @@ def scores_of(path: list, by_keys, body: Body, without: Node | None = None) -> S
             _take(node, place, steps[at + 1 :], scores, body)
         scores.axes_of[node.name] = scores.axes
     bound = sum(bias.largest(body) for bias in scores.biases)
-    if scores.causal and not hides(scores.hidden, bound):
-        raise Declined("a bias is added to scores that are masked")
+    hidden = not scores.causal or hides(scores.hidden, bound)
+    require(hidden, "a bias is added to scores that are masked")
     return scores
 
 
@@ -279,8 +275,8 @@ def _take(node: Node, place: int, later: list, scores: Scores, body: Body) -> No
     if node.op == "Tanh":
         return scores.cap()
     if node.op in ("Select", "SelectV2"):
-        if (masked := body.constants.scalar(node.inputs[3 - place])) is None:
-            raise Declined("masked scores are no constant")
+        masked = body.constants.scalar(node.inputs[3 - place])
+        require(masked is not None, "masked scores are no constant")
         scores.condition = condition, inverted = _condition(node, place, body)
         mask = condition if inverted else without_ones(condition, body)
         return scores.select(x, mask, condition, masked=masked, inverted=inverted)
@@ -294,8 +290,7 @@ def _take(node: Node, place: int, later: list, scores: Scores, body: Body) -> No
             if _times_rest(after.inputs[1 - at], other, body) is not None:
                 scores.kept = other
                 return None
-        if node.op == "RealDiv":
-            raise Declined("its scores are divided by other than a number")
+        require(node.op == "Mul", "its scores are divided by other than a number")
         return scores.multiply_heads(x, other)
     factor = -1.0 if node.op == "Sub" else 1.0
     if kept is not None:  # score * m + c * (1 - m), m being 0 or 1: as GPT-2 has it

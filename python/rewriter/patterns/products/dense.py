@@ -7,7 +7,7 @@ import numpy as np
 
 from ....ops.records import BLOCK, Conv
 from ...context import AS_PRODUCT
-from ...rules import Constant, Declined, Match, OneOf, Rule
+from ...rules import Constant, Match, OneOf, Rule, require
 
 
 def dense(tf, x, transpose_b, weights):
@@ -21,13 +21,11 @@ def _dense(match: Match) -> Conv:
     weights, channels, root = match["weights"], match.channels(), match.root.name
     weights = np.ascontiguousarray(weights.T if match["transpose_b"] else weights, np.float32)
     outputs = weights.shape[1]
-    if weights.shape[0] != channels or min(channels, outputs) < BLOCK:
-        raise Declined
+    require(weights.shape[0] == channels and min(channels, outputs) >= BLOCK)
     lowering = match.context.lowering
-    if lowering is not None and not (lowering.convolves or lowering.weights_only):
-        raise Declined  # Only products become narrow.
-    if match.context.leave.get(match.body.label(root)) == AS_PRODUCT:
-        raise Declined
+    # Else only products become narrow.
+    require(lowering is None or lowering.convolves or lowering.weights_only)
+    require(match.context.leave.get(match.body.label(root)) != AS_PRODUCT)
     return Conv(
         origin=root,
         is_dense=True,

@@ -13,7 +13,7 @@ from ....graph.families import KEEP_MEMORY
 from ....ops.records import InnerProduct
 from ...cost import is_slower_product
 from ...precision.carried import dequantizes, weight_steps
-from ...rules import Declined, Match, OneOf, Replacement, Rule, Stored
+from ...rules import Declined, Match, OneOf, Replacement, Rule, Stored, require
 
 
 def inner_product(tf, x, transpose_b, weights, shape=None):
@@ -25,8 +25,8 @@ def inner_product(tf, x, transpose_b, weights, shape=None):
 def _inner_product(match: Match) -> Replacement:
     body, weights, turned = match.body, match["weights"], match["transpose_b"]
     shape = body.shapes.shape(weights)
-    if shape is None or not all(isinstance(size, int) and size > 0 for size in shape):
-        raise Declined("the shape of the weights is not known")
+    known = shape is not None and all(isinstance(size, int) and size > 0 for size in shape)
+    require(known, "the shape of the weights is not known")
     ic, oc = shape[::-1] if turned else shape
     rows = body.shapes.elements(match["x"], nominal=1) // ic
     lowering = match.context.lowering

@@ -14,7 +14,7 @@ from tensorflow.core.framework.types_pb2 import DT_INT8, DT_INT32
 
 from ....graph import FLOAT32, Ref, Writer
 from ....ops.records import InnerProduct
-from ...rules import Declined, Match, Number, Replacement, Rule, Sizes, Stored
+from ...rules import Declined, Match, Number, Replacement, Rule, Sizes, Stored, require
 
 _MOST = 66311  # products of bytes whose sum is an int32 for sure: (2^31 - 1) / (255 * 127)
 
@@ -36,8 +36,8 @@ def _quantized(match: Match) -> Replacement:
     (scales,) = (ref for ref in view.producer(root.inputs[1]).inputs if ref != kernel_scale)
     of_x, of_y, matrix = map(shapes.shape, (x, root.ref, match["kernel"]))
     of_rows, of_columns = map(shapes.shape, (scales, kernel_scale))
-    if None in (of_x, of_y, matrix, of_rows, of_columns) or len(matrix) != 2:
-        raise Declined("the shapes of its int8 matmul are not known")
+    known = None not in (of_x, of_y, matrix, of_rows, of_columns) and len(matrix) == 2
+    require(known, "the shapes of its int8 matmul are not known")
     ic, oc = matrix
     contracted = match["axes"].size
     kept = len(of_x) - contracted

@@ -55,9 +55,14 @@ class Draw(np.random.Generator):
     def of(self, *items):
         return items[self.integers(len(items))]
 
+    def normal(self, shape) -> np.ndarray:
+        """Numbers, at times whole ones: those of two tensors are equal at some places then."""
+        values = self.standard_normal(shape) * 3
+        return (np.rint(values) if self.of(0, 0, 1) else values).astype(np.float32)
+
     def tensor(self, shape) -> np.ndarray:
         """Numbers of which one may be an edge."""
-        values = (self.standard_normal(shape) * 3).astype(np.float32)
+        values = self.normal(shape)
         if values.size:
             usual = (0.0, 1.0, 3.0, -3.0, 1e4)
             values.flat[self.integers(values.size)] = self.of(*usual, self.of(np.nan, np.inf))
@@ -74,7 +79,7 @@ class Draw(np.random.Generator):
             number = self.number(kind.low, kind.high) if self.of(0, 1, 1, 1) else self.of(*EDGES)
             return np.full([1] * self.of(0, 0, 0, 1, 5), number, np.float32)
         if isinstance(kind, PerChannel):
-            values = self.standard_normal((known["x"].shape or [1])[-1]).astype(np.float32)
+            values = self.normal((known["x"].shape or [1])[-1])
             values[:1] = self.of(*values[:1], *values[:1], *EDGES)
             return values.reshape(
                 [1] * self.of(0, 0, 0, 1, 4) + [-1] + [1] * self.of(0, 0, 0, 0, 1)

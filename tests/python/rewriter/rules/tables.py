@@ -179,7 +179,7 @@ def _matrix(transposed: bool, rank: int):
 
 
 def _picture(d: Draw, known: dict) -> np.ndarray:
-    return d.standard_normal([2, d.of(5, 6), d.of(1, 7), d.of(3, 16, 24)]).astype(np.float32)
+    return d.normal([2, d.of(5, 6), d.of(1, 7), d.of(3, 16, 24)])
 
 
 def _operand(d: Draw, known: dict) -> np.ndarray:
@@ -194,7 +194,7 @@ def _line(d: Draw, known: dict) -> np.ndarray:
     shape = list(known["x"].shape)
     if axis := d.of(0, 1, 2, 3):
         shape[axis] = 1
-    return d.standard_normal(shape).astype(np.float32)
+    return d.normal(shape)
 
 
 def _ints(*shape_or_choices):

@@ -12,7 +12,7 @@ import numpy as np
 
 from .....graph import Body
 from .....ops.records import Step, binary, eltwise
-from ....rules import Declined, Match, Number, PerChannel, Rule
+from ....rules import Match, Number, PerChannel, Rule, require
 from .idiom import Idiom
 
 
@@ -93,8 +93,7 @@ def _hard(name: str) -> Callable[[Match], Step]:
         with np.errstate(over="ignore", divide="ignore"):
             six = np.float32(match["six"] or 0.0)
             scale = float(6.0 / six if match["sixth"] is None else np.float32(match["sixth"]) * 6.0)
-        if not math.isfinite(scale):
-            raise Declined
+        require(math.isfinite(scale))
         return eltwise(name, **({} if scale == 1.0 else {"scale": scale}))
 
     return step
@@ -102,8 +101,7 @@ def _hard(name: str) -> Callable[[Match], Step]:
 
 def _clip(match: Match) -> Step:
     """With low > high the order of the two ops decides; clip means max first, then min."""
-    if not match["low"] <= match["high"]:
-        raise Declined
+    require(match["low"] <= match["high"])
     return eltwise("clip", alpha=match["low"], beta=match["high"])
 
 
