@@ -176,15 +176,14 @@ class Constants:
     def is_read_only(self, resource: str) -> bool:
         """Whether nothing, here or outside, can assign the variable behind this placeholder."""
         if resource not in self._read_only:
-            readers = [(resource, Ref(resource))]
-            known = True
-            while readers and known:
-                _, ref = readers.pop()
+            handles, known = [Ref(resource)], True
+            while handles and known:
+                ref = handles.pop()
                 known = resource in self._outer or not self._view.is_fetched(ref)
                 for node, index in self._view.consumers(ref):
                     known = known and (node.op in _READERS or self._only_reads(node, index))
                     if node.op == "Identity":
-                        readers.append((node.name, node.ref))
+                        handles.append(node.ref)
             if known and resource in self._outer:
                 constants, ref = self._outer[resource]
                 known = constants.is_read_only(constants.origin(ref))

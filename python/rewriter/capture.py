@@ -91,21 +91,34 @@ def capture(
     view = GraphView(graph_def, [Ref.parse(name) for name in fetches], targets)
     view.prune()
     constants = Constants(view, variables_of(captures, moment), live=live)
-    own_gradients = ordering.own_gradients(view, constants)
-    stated = _stated_shapes(concrete.graph, view)
-    ordering.relax(view, constants)
     inputs = concrete.inputs[:count]
     known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in inputs}
     known |= {name: _as_tuple(tensor.shape) for name, tensor in captures.items()}
-    shapes = Shapes(
-        view,
-        known | _shapes_of_reads(view, constants),
-        functools.partial(static_shapes, functions, captures),
-        stated=stated,
-    )
-    main = Body(view, constants, shapes, inputs=names[:count], own_gradients=own_gradients)
-    _add_inner(main, functions)
+    stated = {"stated": _stated_shapes(concrete.graph, view)}
+    main = _body(view, constants, known, functions, captures, stated, inputs=names[:count])
     return Module(main, captures, concrete, functions)
+
+
+def _body(
+    view: GraphView, constants, known: dict, functions: Mapping, captures, more: dict, **fields
+) -> Body:
+    """A graph without identities and needless edges, its shapes, and its inner bodies.
+
+    Args:
+        known, more: as of `Shapes`.
+        captures: as of `fill`.
+        fields: others of the body.
+    """
+    own_gradients = ordering.own_gradients(view, constants)
+    ordering.relax(view, constants)
+    reads = (node for node in view if node.op == "ReadVariableOp")
+    shapes = ((node.name, constants.shape_of_read(node)) for node in reads)
+    known |= {name: shape for name, shape in shapes if shape is not None}
+    ask = functools.partial(static_shapes, functions, captures)
+    shapes = Shapes(view, known, ask, scope=fields.get("name", ""), **more)
+    body = Body(view, constants, shapes, own_gradients=own_gradients, **fields)
+    _add_inner(body, functions)
+    return body
 
 
 def _add_inner(outer: Body, functions: Mapping[str, function_pb2.FunctionDef]) -> None:
@@ -117,7 +130,6 @@ def _add_inner(outer: Body, functions: Mapping[str, function_pb2.FunctionDef]) -
                 continue
             body = _inner(Place(outer, node.name, key, index), node, function, functions)
             outer.inner[node.name, key, index] = body
-            _add_inner(body, functions)
 
 
 def _inner(place: Place, node: Node, function, functions) -> Body:
@@ -140,8 +152,6 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
         {name: (outer.constants, ref) for name, ref in bound.items()},
         outer.constants.live,
     )
-    own_gradients = ordering.own_gradients(view, constants)
-    ordering.relax(view, constants)
     invariants = [
         _as_tuple(tensor_shape.TensorShape(s)) for s in node.attr["output_shapes"].list.shape
     ]
@@ -152,25 +162,10 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
         else:
             known[name] = invariants[i] if invariants else None
     values = ((name, outer.shapes.value(ref)) for name, ref in bound.items())
+    values = {name: value for name, value in values if value is not None}
     where = f"{node.name}/{place.key}" + (f"_{place.index}" if place.index else "")
-    label = outer.label(where)
-    shapes = Shapes(
-        view,
-        known | _shapes_of_reads(view, constants),
-        functools.partial(static_shapes, functions, {}),
-        values={name: value for name, value in values if value is not None},
-        scope=label,
-    )
-    return Body(
-        view, constants, shapes, label, flat.inputs, place, bound, own_gradients=own_gradients
-    )
-
-
-def _shapes_of_reads(view: GraphView, constants: Constants) -> dict[str, tuple]:
-    """node name -> shape, for all that read variables of known shapes."""
-    reads = [node for node in view if node.op == "ReadVariableOp"]
-    shapes = {node.name: constants.shape_of_read(node) for node in reads}
-    return {name: shape for name, shape in shapes.items() if shape is not None}
+    fields = {"name": outer.label(where), "inputs": flat.inputs, "place": place, "bound": bound}
+    return _body(view, constants, known, functions, {}, {"values": values}, **fields)
 
 
 def _stated_shapes(graph, view: GraphView):
@@ -402,20 +397,26 @@ def import_flat(graph: func_graph.FuncGraph, graph_def, inputs, captures, fetche
     return [results[name] for name in fetches], [results[name] for name in targets]
 
 
-def static_shapes(functions, captures, graph_def, inputs) -> dict[str, list]:
-    """TensorFlow's own static shapes: node name -> a tuple or None for each output.
+def fill(graph, graph_def, functions, captures, inputs):
+    """The graph, with a flat one in it.
 
     Args:
-        functions: name -> definition, of those that the graph may call.
+        graph: a FuncGraph that is empty.
+        graph_def: the flat one; it gets a library.
+        functions: name -> definition, of those that it may call.
         captures: placeholder name -> tensor outside.
-        graph_def: the graph; it gets a library.
         inputs: placeholder name -> (data type, shape).
     """
     restore_library(graph_def, functions)
-    graph = func_graph.FuncGraph("shapes")
     with graph.as_default():
         placeholders = {name: array_ops.placeholder(*spec) for name, spec in inputs.items()}
         import_flat(graph, graph_def, placeholders, captures)
+    return graph
+
+
+def static_shapes(functions, captures, graph_def, inputs) -> dict[str, list]:
+    """TensorFlow's own static shapes: node name -> a tuple or None for each output."""
+    graph = fill(func_graph.FuncGraph("shapes"), graph_def, functions, captures, inputs)
     return {op.name: [_as_tuple(t.shape) for t in op.outputs] for op in graph.get_operations()}
 
 

@@ -6,7 +6,8 @@ primitive takes the name of the idiom's root, hence readers need no change.
 """
 
 from ..graph import Body, Node, Ref, is_float32, make_node, unusual
-from .patterns.pixels.elementwise import ELEMENTWISE, NAMED, Idiom
+from .patterns.pixels.elementwise import ELEMENTWISE, NAMED
+from .rules import Idiom
 
 
 class Followers:

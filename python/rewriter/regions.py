@@ -19,20 +19,18 @@ from ..graph import (
     called_functions,
     make_node,
     outputs,
-    restore_library,
 )
 from ..graph.families import BINARY, COMPARISONS, FRAMES, UNARY
 from ..ops.records import Join
 from ..tensorflow_private import (
     ImportedGraph,
-    array_ops,
     context,
     dtypes,
     op_def_registry,
     tensor_shape,
     tensor_util,
 )
-from .capture import import_flat
+from .capture import fill
 
 _OURS, REGION = "Blockdnn", "BlockdnnRegion"
 _BODY = "blockdnn_region_"  # what the names of their functions begin with
@@ -60,16 +58,10 @@ def flat_graph(module: Module, captures) -> ImportedGraph:
     Args:
         captures: placeholder name -> tensor outside.
     """
-    graph_def = module.main.view.to_graph_def()
-    restore_library(graph_def, module.functions)
     inputs = zip(module.main.inputs, module.function.inputs, strict=False)
-    graph = ImportedGraph("flat")
-    with graph.as_default():
-        placeholders = {
-            name: array_ops.placeholder(tensor.dtype, tensor.shape) for name, tensor in inputs
-        }
-        import_flat(graph, graph_def, placeholders, captures)
-    return graph
+    specs = {name: (tensor.dtype, tensor.shape) for name, tensor in inputs}
+    graph_def = module.main.view.to_graph_def()
+    return fill(ImportedGraph("flat"), graph_def, module.functions, captures, specs)
 
 
 def _unknown(ref: Ref) -> tensor_shape.TensorShape:

@@ -12,5 +12,5 @@ from .kinds import (
     Window,
     per_channel,
 )
-from .replacement import Replacement, look
+from .replacement import Idiom, Replacement, look
 from .rule import Declined, Match, Rule, require

@@ -10,14 +10,16 @@ with
 None: the node is something else. A str: one line that says why TensorFlow keeps what could have
 been found; it ends up in the report. A `Rule` has the same form. `PATTERNS` in patterns/__init__.py
 lists them by the pass that asks. They ask by `look`, which states what holds for all patterns.
-Element-wise work has patterns of its own, which find steps (patterns/pixels/elementwise).
+Element-wise work has patterns of its own, which find an `Idiom` (patterns/pixels/elementwise).
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ...graph import Body, Node, Ref, Writer, unusual
-from ...ops.records import Record
+from ...ops.records import Record, Step
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,38 @@ class Replacement:
             node = view.replace(planned)
         view.remove_dead([*replaced[1:], *sources])
         return node
+
+
+@dataclass(frozen=True)
+class Idiom:
+    """A chain of steps from `src` to the output of `root`, which has the same shape.
+
+    Attributes:
+        root: the node whose output 0 is the result.
+        src: the source.
+        operands: role -> tensor, of those that steps read. A role begins with the root's name,
+            so that the roles of all idioms that one primitive absorbs are different.
+        steps: what happens to the source.
+        nodes: the root and every node in between; all but the root are private.
+        scale, shift: for a per-channel affine map, float64 [channels]: the map itself.
+    """
+
+    root: str
+    src: Ref
+    steps: tuple[Step, ...]
+    nodes: frozenset[str]
+    operands: Mapping[str, Ref] = field(default_factory=dict)
+    scale: np.ndarray | None = field(default=None, repr=False)
+    shift: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def inputs(self) -> dict[str, Ref]:
+        """role -> tensor, of the source and the operands."""
+        return {"src": self.src, **self.operands}
+
+    @property
+    def is_affine(self) -> bool:
+        return self.scale is not None or self.shift is not None
 
 
 def look(pattern, node: Node, body: Body, context) -> Replacement | str | None:

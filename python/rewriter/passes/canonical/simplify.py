@@ -20,7 +20,20 @@ import math
 
 import numpy as np
 
-from ....graph import INT32, Body, Expr, Node, Ref, is_float32, open_sizes
+from ....graph import (
+    INT32,
+    Any,
+    Body,
+    Expr,
+    Node,
+    OneOf,
+    Op,
+    Ref,
+    is_float32,
+    match,
+    open_sizes,
+    slices,
+)
 from ....tensorflow_private import dtypes
 from ...context import Context
 
@@ -145,40 +158,27 @@ def _merge(node: Node, body: Body) -> None:
 
 def _phase(part: Node, body: Body) -> tuple[int, int] | None:
     """(i, j) where the node is x[:, i::2, j::2] of a picture of even sizes."""
-    shape, phase = (body.shapes.shape(ref) for ref in (part.inputs[0], part.ref))
-    begins, steps = (body.constants.value(part.inputs[i]) for i in (1, 3))
-    if begins is None or steps is None or len(shape or ()) != 4:
-        return None
-    others = ("ellipsis", "new_axis", "shrink_axis")
-    if any(part.attr[f"{name}_mask"].i for name in others):
-        return None
-    if tuple(steps) not in ((1, 2, 2), (1, 2, 2, 1)):
+    shape = body.shapes.shape(part.inputs[0]) or ()
+    index = slices(part, body.known, 4) if len(shape) == 4 else None
+    if index is None or not index[0] == index[3] == slice(None):
         return None
     n, *plane, c = shape
     if any(not isinstance(size, int) or size % 2 for size in (*plane, 2 * c)):
         return None
-    if phase != (n, *(size // 2 for size in plane), c):
-        return None
-    masked = part.attr["begin_mask"].i
-    i, j = (0 if masked >> axis & 1 else int(begins[axis]) for axis in (1, 2))
-    return i, j
+    halves = (n, *(size // 2 for size in plane), c)
+    fits = body.shapes.shape(part.ref) == halves and {item.step for item in index[1:3]} == {2}
+    return tuple(item.start or 0 for item in index[1:3]) if fits else None
 
 
 def _divide(node: Node, body: Body) -> None:
     """Writes a softmax that is written out as the op."""
-    view, (exponential, total) = body.view, map(body.view.producer, node.inputs)
-    if (exponential.op, total.op) != ("Exp", "Sum") or total.inputs[0] != exponential.ref:
+    softmax = match(_SOFTMAX, node, body)
+    if softmax is None:
         return _spread(node, body)
-    shifted = view.producer(exponential.inputs[0])
-    if shifted.op != "Sub":
-        return None
-    x = shifted.inputs[0]
-    most = view.producer(view.origin(shifted.inputs[1], ("Identity", "StopGradient")))
-    axes = [body.shapes.numbers(each.inputs[1]) for each in (total, most) if each.op in _OF_AXES]
+    x, *axes = map(softmax.refs.__getitem__, ("x", "over", "of_sum"))
     last = [[-1], [(body.shapes.rank(x) or 0) - 1]]
-    if most.op == "Max" and most.inputs[0] == x and all(axis in last for axis in axes):
-        if most.attr["keep_dims"].b and total.attr["keep_dims"].b and is_float32(view, x):
-            body.writer(node.name).put("Softmax", x)
+    if all(body.shapes.numbers(axis) in last for axis in axes) and is_float32(body.view, x):
+        body.writer(node.name).put("Softmax", x)
     return None
 
 
@@ -232,9 +232,12 @@ def _spread(node: Node, body: Body) -> None:
             body.view.set_inputs(node, inputs)
 
 
-_OF_AXES = ("Max", "Sum")
 _ALIKE = {"OnesLike": 1.0, "ZerosLike": 0.0}
 _MOST_EXACT = 1 << 24  # Sums of more ones are not exact in float32.
+_X = Any("x")
+_MOST = Op("Max", _X, Any("over"), keep_dims=True)
+_EXP = Op("Exp", Op("Sub", _X, OneOf(_MOST, Op("StopGradient", _MOST))))
+_SOFTMAX = Op("RealDiv", _EXP, Op("Sum", _EXP, Any("of_sum"), keep_dims=True))
 # exponent -> the op that computes that power
 _POWERS = {-1.0: "Reciprocal", -0.5: "Rsqrt", 0.5: "Sqrt", 2.0: "Square"}
 # The phases (i, j) in their order -> the order of axes of [N, H / 2, i, W / 2, j, C].

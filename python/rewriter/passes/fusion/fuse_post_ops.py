@@ -17,7 +17,7 @@ from ....graph import Body, Node
 from ....ops.records import MAX_STEPS, Conv, Convolution, Eltwise, Step, eltwise, sum_of
 from ...context import Context
 from ...followers import Followers
-from ...patterns.pixels.elementwise import Idiom
+from ...rules import Idiom
 
 _NOTHING = eltwise("linear", alpha=1.0, beta=0.0)  # a bias of zeros
 

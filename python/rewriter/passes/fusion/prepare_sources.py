@@ -15,7 +15,8 @@ from ....graph import Body, Node, Ref
 from ....ops.records import BLOCK, NHWC, Conv, Eltwise, compose_affine
 from ...context import Context
 from ...followers import Followers
-from ...patterns.pixels.elementwise import Idiom, affine
+from ...patterns.pixels.elementwise import affine
+from ...rules import Idiom
 
 
 def prepare_sources(body: Body, context: Context) -> None:

@@ -20,8 +20,9 @@ from tf_blockdnn.python.rewriter import optimize_concrete
 from tf_blockdnn.python.rewriter.passes import order
 from tf_blockdnn.python.rewriter.passes.layout.place_reorders import place_reorders
 from tf_blockdnn.python.rewriter.patterns import PATTERNS
-from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import Idiom, activations
+from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import activations
 from tf_blockdnn.python.rewriter.rules import (
+    Idiom,
     Number,
     OneOf,
     PerChannel,

@@ -6,7 +6,6 @@ others have their defaults.
 """
 
 from . import activations, affine, functions
-from .idiom import Idiom
 
 NAMED = ("alpha", "epsilon", "is_training")
 ELEMENTWISE = {}

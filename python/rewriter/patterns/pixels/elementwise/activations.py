@@ -12,8 +12,7 @@ import numpy as np
 
 from .....graph import Body
 from .....ops.records import Step, binary, eltwise
-from ....rules import Match, Number, PerChannel, Rule, require
-from .idiom import Idiom
+from ....rules import Idiom, Match, Number, PerChannel, Rule, require
 
 
 def swish(tf, x, beta=1.0):

@@ -10,8 +10,7 @@ import numpy as np
 from .....graph import Body
 from .....graph.families import BATCH_NORMS
 from .....ops.records import Step, binary, eltwise
-from ....rules import per_channel
-from .idiom import Idiom
+from ....rules import Idiom, per_channel
 
 ROOTS = ("BiasAdd", "Add", "AddV2", "Sub", "Mul", "RealDiv", *sorted(BATCH_NORMS))
 

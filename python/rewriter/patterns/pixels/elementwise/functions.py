@@ -10,8 +10,7 @@ import numpy as np
 
 from .....graph import Body, Node, Ref, is_float32
 from .....ops.records import BINARY, COMPARISONS, FUNCTIONS, Step, binary, eltwise
-from ....rules import per_channel
-from .idiom import Idiom
+from ....rules import Idiom, per_channel
 
 # op -> its step by the node's attributes; those of the table, and those that have numbers.
 OF_ONE = {
