@@ -30,6 +30,7 @@ from ....ops.records import BLOCK, FINITE, Conv, Step
 from ...context import Context
 from ...followers import Followers
 from ...patterns.movement.cut import ROUTES, route
+from ..layout.join_in_place import write_in_turn
 
 _NOBODY = -1  # in a list of channels: a lane that nothing needs
 # Lanes that may be read for each lane of a source by itself, and beyond that by each reader: what
@@ -143,22 +144,16 @@ class _Folding:
 
     def apply(self) -> None:
         """Edits the graph."""
-        view = self._view
+        view, writers = self._view, []
         # Of each node the last writer that must run before it: what it exceeds may run later.
         latest = view.latest_before({name: i for i, name in enumerate(self._writers)})
         for name in self._sources:
             self._read(name)
-        for i, name in enumerate(self._writers):
-            node, before = view.node(name), view.ancestors([name])
+        for name in self._writers:
+            node = view.node(name)
             payload = _with_outputs(node.payload, self._lanes[name])
-            payload = replace(payload, dst_part=(self._start[name], self.total))
-            into = {"into": Ref(self._writers[i - 1])} if i else {}
-            waits = [r for r in self._sources if latest[r] == i - 1 and r not in before]
-            controls = [*node.controls, *waits]
-            view.replace(Node(name, node.op, node.by_role | into, controls, payload=payload))
-        for name in self._sources:
-            src = Ref(self._writers[latest[name]])
-            view.set_inputs(view.node(name), view.node(name).by_role | {"src": src})
+            writers.append((node, replace(payload, dst_part=(self._start[name], self.total))))
+        write_in_turn(view, writers, {name: latest[name] for name in self._sources})
         view.remove_dead(reversed(self._routes))
 
     def _blocks(self, reader: str) -> list[int]:

@@ -128,22 +128,16 @@ class _Chain:
 
     def apply(self, view: GraphView) -> None:
         """Edits the graph; every part must be able to join."""
-        total, states = self._root.payload.channels, []
-        readers = {part: self._outer_readers(view, part) for part in self.in_place}
-        waits = self._waits(view, readers)
-        for piece, names in zip(self.pieces, waits, strict=True):
-            node = self._copying(view, piece) if piece.copied else view.producer(piece.parts[0].ref)
-            into = {"into": states[-1]} if states else {}
-            payload = replace(node.payload, dst_part=(piece.parts[0].first, total))
-            inputs, controls = node.by_role | into, [*node.controls, *names]
-            view.replace(Node(node.name, node.op, inputs, controls, payload=payload))
-            states.append(node.ref)
-        for part, names in readers.items():
-            for node in map(view.node, names):
+        total, reads, writers = self._root.payload.channels, {}, []
+        for part in self.in_place:
+            for node in map(view.node, self._outer_readers(view, part)):
                 inner = node.payload.src_part[0] if node.payload.src_part else 0
                 node.payload = replace(node.payload, src_part=(part.first + inner, total))
-                view.set_inputs(node, node.by_role | {"src": states[self._complete[part.ref]]})
-        view.replace_uses(self._root.ref, states[-1])
+                reads[node.name] = self._complete[part.ref]
+        for piece in self.pieces:
+            node = self._copying(view, piece) if piece.copied else view.producer(piece.parts[0].ref)
+            writers.append((node, replace(node.payload, dst_part=(piece.parts[0].first, total))))
+        view.replace_uses(self._root.ref, write_in_turn(view, writers, reads))
         view.remove_dead([self._root.name])
 
     def _copying(self, view: GraphView, piece: _Piece) -> Node:
@@ -167,15 +161,29 @@ class _Chain:
         names = (node.name for node, _ in view.consumers(part.ref))
         return [name for name in names if name not in self._inner]
 
-    def _waits(self, view: GraphView, readers: dict[_Part, list[str]]) -> list[list[str]]:
-        """For each op the readers of what it takes over that no data makes it wait for."""
-        waits: list[list[str]] = [[] for _ in self.pieces]
-        for part, names in readers.items():
-            after = self._complete[part.ref] + 1
-            if names and after < len(self.pieces):
-                ancestors = view.ancestors(each.ref.node for each in self.pieces[after].parts)
-                waits[after] += [name for name in names if name not in ancestors]
-        return waits
+
+def write_in_turn(view: GraphView, writers: list, reads: dict[str, int]) -> Ref:
+    """Lets each op write into the tensor that the one before it wrote; returns the last one's.
+
+    Who reads a tensor that the next op takes over runs before that: a control edge says so where no
+    data does.
+
+    Args:
+        writers: (node, what it becomes) of each op.
+        reads: reader -> the number of the writer whose tensor becomes its source.
+    """
+    tensors: list[Ref] = []
+    for number, (node, payload) in enumerate(writers):
+        inputs = node.by_role | ({"into": tensors[-1]} if tensors else {})
+        before = view.ancestors([node.name])
+        waits = [name for name, last in reads.items() if last == number - 1 and name not in before]
+        controls = [*node.controls, *waits]
+        written = Node(node.name, payload.op, inputs, controls, payload=payload)
+        tensors.append(view.replace(written).ref)
+    for name, last in reads.items():
+        reader = view.node(name)
+        view.set_inputs(reader, reader.by_role | {"src": tensors[last]})
+    return tensors[-1]
 
 
 def _flatten(view: GraphView, root: Node, copied: set[Ref]) -> tuple[list[_Part], list[_Part]]:
