@@ -68,7 +68,9 @@ class LayoutState:
         pairs = [(name, span) for span in self.spans.values() for name in (span.root, *span.nodes)]
         pairs += [(name, span) for _, span in looked for name in span.nodes - {span.root}]
         self._may_become = dict(reversed([*pairs, *looked]))
-        self._wanted = {few: self._find_wanted(few) for few in (False, True)}
+        self._wanted = {
+            few: self._find_wanted(few) if has_blocks else set() for few in (False, True)
+        }
         self._plain: set[str] = set()  # nodes that are made of nothing blocked
 
     def reads_only_plain(self, node: Node) -> bool:
