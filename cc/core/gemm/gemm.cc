@@ -271,11 +271,25 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& i
     if (in_digits.at == nullptr) {
       kernels.multiply(p);
     } else {
-      const bool grouped = plan.desc.b == DataType::u8;
-      DigitKernelsFor(plan.isa).multiply({p.weights, rows, p.k, RowsOfGroup(plan), in_digits.at,
-                                          in_digits.scales, in_digits.sums, p.panels,
-                                          p.panel_stride, p.num_panels, p.unscale, p.offsets, n,
-                                          grouped ? p.columns : kWidth, bias, sums});
+      DigitArgs d = {};
+      d.weights = p.weights;
+      d.rows = rows;
+      d.k = p.k;
+      d.group = RowsOfGroup(plan);
+      d.digits = in_digits.at;
+      d.scales = in_digits.scales;
+      d.sums = in_digits.sums;
+      d.panels = p.panels;
+      d.panel_stride = p.panel_stride;
+      d.num_panels = p.num_panels;
+      d.next = p.next;
+      d.steps = p.unscale;
+      d.offsets = p.offsets;
+      d.group_stride = n;
+      d.columns = plan.desc.b == DataType::u8 ? p.columns : kWidth;
+      d.bias = bias;
+      d.dst = sums;
+      DigitKernelsFor(plan.isa).multiply(d);
     }
     TileArgs tile = {};
     BindC(plan, of_c, 0, {block, count, 0}, nullptr, &tile);

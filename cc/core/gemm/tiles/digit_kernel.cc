@@ -119,6 +119,7 @@ void Tile(const DigitArgs& a, int64_t row, int panel) {
     for (int r = 0; r < kRows; ++r) sum[r][p] = bias;
   }
   const float* line = a.panels + panel * a.panel_stride;
+  const int64_t ahead = a.next == nullptr ? 0 : a.next - a.panels;
   const int8_t* digits = a.digits + row * row_bytes;
   for (int64_t g = 0; g < groups; ++g) {
     const int64_t left = a.k - g * a.group, of_group = left < a.group ? left : a.group;
@@ -137,7 +138,10 @@ void Tile(const DigitArgs& a, int64_t row, int panel) {
     for (int64_t k = 0; k < of_group; k += Digits::kRows) {
       UnsignedQuads weights[kPanels][kQuads];
       BD_UNROLL
-      for (int p = 0; p < kPanels; ++p) Digits::Load(line + p * a.panel_stride, weights[p]);
+      for (int p = 0; p < kPanels; ++p) {
+        Digits::Load(line + p * a.panel_stride, weights[p]);
+        __builtin_prefetch(line + p * a.panel_stride + ahead, 0, 2);
+      }
       BD_UNROLL
       for (int r = 0; r < kRows; ++r) {
         BD_UNROLL

@@ -43,6 +43,8 @@ struct DigitArgs {
   const float* panels;
   int64_t panel_stride;
   int num_panels;
+  // The panels that come to L2 alongside, since each is too short a stream for hardware; or null.
+  const float* next;
   // Of panel s from 16 s on, of which `columns` are there; of group g `group_stride` further.
   const float* steps;
   const float* offsets;  // of u8
