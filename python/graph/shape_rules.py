@@ -49,9 +49,10 @@ def _broadcast(node: Node, shapes):
     return result
 
 
-def spatial_axes(node: Node) -> tuple[int, int]:
-    """The height and width axes under the node's data_format."""
-    return (2, 3) if node.attr["data_format"].s == b"NCHW" else (1, 2)
+def spatial_axes(node: Node, rank: int = 4) -> tuple[int, ...]:
+    """The axes of depth, height and width, as many as there are, under the node's data_format."""
+    first = 2 if node.attr["data_format"].s.startswith(b"NC") else 1
+    return tuple(range(first, first + rank - 2))
 
 
 def _explicit(node: Node, axis: int) -> tuple[int, int]:
@@ -61,26 +62,31 @@ def _explicit(node: Node, axis: int) -> tuple[int, int]:
 
 def _windowed(node: Node, shapes, kernel, channels):
     src = shapes.shape(node.inputs[0])
-    if src is None or len(src) != 4 or None in kernel:
+    if src is None or len(src) != 2 + len(kernel) or None in kernel:
         return None
-    axes = spatial_axes(node)
+    axes = spatial_axes(node, len(src))
     sizes = list(src)
-    sizes[6 - sum(axes)] = channels
+    sizes[_channel_axis(axes)] = channels
     for axis, length in zip(axes, kernel, strict=True):
         padding, stride = node.attr["padding"].s.decode(), node.attr["strides"].list.i[axis]
         sizes[axis] = window(src[axis], length, stride, padding, *_explicit(node, axis))
     return tuple(sizes)
 
 
+def _channel_axis(axes: tuple[int, ...]) -> int:
+    """The axis of channels beside these."""
+    return 1 if axes[0] == 2 else len(axes) + 1
+
+
 def _convolution(depthwise: bool):
     def rule(node: Node, shapes):
         weights = shapes.shape(node.inputs[1])
-        if weights is None or len(weights) != 4 or not all(isinstance(s, int) for s in weights):
+        if weights is None or len(weights) < 4 or not all(isinstance(s, int) for s in weights):
             return None
-        dilations = node.attr["dilations"].list.i or (1, 1, 1, 1)
-        axes = spatial_axes(node)
+        dilations = node.attr["dilations"].list.i or (1,) * len(weights)
+        axes = spatial_axes(node, len(weights))
         kernel = [(weights[i] - 1) * dilations[axis] + 1 for i, axis in enumerate(axes)]
-        channels = weights[2] * weights[3] if depthwise else weights[3]
+        channels = weights[-2] * weights[-1] if depthwise else weights[-1]
         return _windowed(node, shapes, kernel, channels)
 
     return rule
@@ -92,12 +98,11 @@ def _conv_transpose(node: Node, shapes):
 
 
 def _pool(node: Node, shapes):
-    src = shapes.shape(node.inputs[0])
-    if src is None or len(src) != 4:
+    src, ksize = shapes.shape(node.inputs[0]), node.attr["ksize"].list.i
+    if src is None or len(src) != len(ksize):
         return None
-    axes = spatial_axes(node)
-    ksize = node.attr["ksize"].list.i
-    return _windowed(node, shapes, [ksize[axis] for axis in axes], src[6 - sum(axes)])
+    axes = spatial_axes(node, len(src))
+    return _windowed(node, shapes, [ksize[axis] for axis in axes], src[_channel_axis(axes)])
 
 
 @read("shape", "value")
@@ -290,8 +295,8 @@ _RULES = {
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"), _resize),
     **dict.fromkeys(("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"), _reduce),
     **dict.fromkeys(("Pad", "PadV2", "MirrorPad"), _pad),
-    **dict.fromkeys(("MaxPool", "AvgPool"), _pool),
-    "Conv2D": _convolution(depthwise=False),
+    **dict.fromkeys(("MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D"), _pool),
+    **dict.fromkeys(("Conv2D", "Conv3D"), _convolution(depthwise=False)),
     "DepthwiseConv2dNative": _convolution(depthwise=True),
     **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), _conv_transpose),
     "SpaceToBatchND": _space_to_batch,

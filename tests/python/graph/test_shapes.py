@@ -10,6 +10,8 @@ from tf_blockdnn.python.graph import GraphView, Ref, Shapes
 from tf_blockdnn.python.graph.symbolic import Expr
 from tf_blockdnn.python.rewriter.capture import capture, static_shapes
 
+_POOLS = tf.nn.max_pool3d, tf.nn.avg_pool3d
+
 
 def _shapes(build, shape=(None, None, None, 8), asked=None):
     graph = tf.Graph()
@@ -45,6 +47,19 @@ def test_residual_branches_are_equal_for_any_size():
         lambda x: [_conv(_conv(x, 4, 3, 2), 16, 1, 1), _conv(x, 16, 1, 2, "VALID")]
     )
     assert long == short
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_volumes_keep_their_batch(padding):
+    def network(x):
+        y = tf.nn.conv3d(x, tf.zeros([3, 3, 1, 8, 16]), [1, 2, 1, 1, 1], padding)
+        return [y, *(pool(y, [2, 2, 1], [2, 1, 1], padding) for pool in _POOLS)]
+
+    x, volumes = _sizes(network, (None, 9, 8, 7, 8), _never)
+    assert {volume[0] for volume in volumes} == {x[0]}
+    sizes = [(5, 8), (3, 8), (3, 8)] if padding == "SAME" else [(4, 6), (2, 5), (2, 5)]
+    assert [volume[1:3] for volume in volumes] == sizes
+    assert all(volume[3:] == (7, 16) for volume in volumes)
 
 
 def test_branches_that_differ_by_a_pixel_are_not_equal():

@@ -17,10 +17,10 @@ where k are the taps that leave no remainder: their slices of x lie side by side
 """
 
 import numpy as np
-from tensorflow.core.framework import types_pb2
+from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ....graph import Body, Node, Ref, Writer, is_float32, window
-from ....graph.families import VOLUMES
+from ....graph.families import BATCH_NORMS, VOLUMES
 from ....ops.records import ConvVolume
 from ...context import Context
 from ...patterns.conv import conv_transpose
@@ -32,7 +32,7 @@ _POOLS = {"MaxPool3D": "MaxPool", "AvgPool3D": "AvgPool"}
 
 def lift_volumes(body: Body, context: Context) -> None:
     """Plans 3-D convolutions on slices of volumes, and keeps what stands between them there."""
-    views = Views(body, _is_kind)
+    views = Views(body, _is_kind, takes=_is_of_volumes)
     for node in body.view.topological():
         if node.name not in body.view:
             continue
@@ -48,6 +48,8 @@ def lift_volumes(body: Body, context: Context) -> None:
             continue
         elif node.op in _POOLS:
             _pool(node, views)
+        elif node.op in BATCH_NORMS:
+            _normalise(node, views)
         else:
             views.sink(node)
 
@@ -66,6 +68,12 @@ def _is_kind(node: Node, body: Body) -> bool:
     return node.op == "Reshape" and bool(slices) and is_float32(body.view, node.ref)
 
 
+def _is_of_volumes(ref: Ref, body: Body) -> bool:
+    """Whether it has a number for each channel of a volume, [N, 1, 1, 1, C]: its gates."""
+    shape = body.shapes.shape(ref) or ()
+    return len(shape) == 5 and shape[1:4] == (1, 1, 1) and is_float32(body.view, ref)
+
+
 def _put(node: Node, x: Ref, volume, body: Body) -> None:
     """Puts slices, as volumes of this shape, in the place of the node."""
     body.writer(node.name).put("Reshape", x, [-1, *volume[1:]])
@@ -82,10 +90,10 @@ def _slices(ref: Ref, views: Views) -> Ref:
 
 
 def _plan_convolution(node: Node, views: Views, context: Context) -> None:
-    body = views.body
-    _check(node, node.inputs[0], 3, body)
-    volume, weights = _volume(node.inputs[0], body), body.constants.value(node.inputs[1])
-    strides, padding = tuple(node.attr["strides"].list.i[1:4]), node.attr["padding"].s.decode()
+    body, (src, padding) = views.body, _unpadded(node, views.body)
+    _check(node, src, 3, body)
+    volume, weights = _volume(src, body), body.constants.value(node.inputs[1])
+    strides = tuple(node.attr["strides"].list.i[1:4])
     out = tuple(
         window(size, kernel, stride, padding, 0, 0)
         for size, kernel, stride in zip(volume[1:4], weights.shape[:3], strides, strict=True)
@@ -101,9 +109,42 @@ def _plan_convolution(node: Node, views: Views, context: Context) -> None:
         sizes=(volume[0] * out[0], *out[1:], weights.shape[4]),
         algorithm=context.options.algorithm,
     )
-    inputs = {"src": _slices(node.inputs[0], views)}
-    done = body.writer(node.name).plan("slices", payload, inputs)
+    done = body.writer(node.name).plan("slices", payload, {"src": _slices(src, views)})
     _put(node, done, (volume[0], *out, weights.shape[4]), body)
+
+
+def _unpadded(node: Node, body: Body) -> tuple[Ref, str]:
+    """What a convolution reads, and its padding, which may be what a Pad before it does."""
+    src, padding = node.inputs[0], node.attr["padding"].s.decode()
+    pad, kernel = body.view.producer(src), body.shapes.shape(node.inputs[1])
+    if pad.op != "Pad" or padding != "VALID" or body.view.has_control_edges(pad.name):
+        return src, padding
+    pads, volume = body.shapes.value(pad.inputs[1]), _volume(pad.inputs[0], body)
+    if pads is None or volume is None or kernel is None:
+        return src, padding
+    wanted, strides = [(0, 0)] * 5, node.attr["strides"].list.i
+    for axis in (1, 2, 3):
+        size, length, stride = volume[axis], kernel[axis - 1], strides[axis]
+        total = max((-(-size // stride) - 1) * stride + length - size, 0)
+        wanted[axis] = (total // 2, total - total // 2)
+    same = [tuple(pair) for pair in pads] == wanted
+    return (pad.inputs[0], "SAME") if same else (src, padding)
+
+
+def _normalise(node: Node, views: Views) -> None:
+    """Does for slices what a batch normalisation with known statistics does for volumes."""
+    body, view = views.body, views.view(node.inputs[0])
+    is_fixed = node.attr["data_format"].s == b"NDHWC" and not node.attr["is_training"].b
+    if view is None or not is_fixed:
+        return
+    if any(body.view.use_count(Ref(node.name, port)) for port in range(1, 6)):
+        return
+    proto = node_def_pb2.NodeDef()
+    proto.CopyFrom(node.proto)
+    proto.attr["data_format"].s = b"NHWC"
+    inputs = [view.x, *node.inputs[1:]]
+    done = body.view.add(Node(f"{node.name}/slices", node.op, inputs, proto=proto))
+    _put(node, done.ref, _volume(node.ref, body), body)
 
 
 def _check(node: Node, src: Ref, axis: int, body: Body) -> None:

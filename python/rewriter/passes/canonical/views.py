@@ -257,7 +257,8 @@ class Views:
                 whole[at] = axis
         counted, ones = {leaf for axis, size in pairs if size != 1 for leaf in axis}, None
         parts = {leaf for axis in whole if counted & {*axis} for leaf in axis}
-        parts |= {*whole[-1]} if counted and not is_constant else set()
+        if counted and not is_constant:
+            parts |= {*whole[-1], *(leaf for leaf in whole[0] if isinstance(leaf.size, int))}
         if parts - counted:
             ones = [size_of(x.size for x in axis) if {*axis} & parts else 1 for axis in axes]
             ones = [1 if size != 1 else n for n, (_, size) in zip(ones, pairs, strict=True)]
@@ -278,7 +279,7 @@ class Views:
         over = [at for at, run in enumerate(map(leaves, view.source)) if run and {*run} <= inside]
         kept = [view.axis(number) for number in range(len(view.axes)) if number not in gone]
         if view.node.op == "Reshape":  # over rows and columns, as ops of ours do, and then the rest
-            over = [at for at in over if at < len(view.source) - 1]
+            over = [at for at in over if 0 < at < len(view.source) - 1]
             inside = {leaf for at in over for leaf in leaves(view.source[at])}
             shape = zip(map(leaves, view.axes), body.shapes.shape(view.node.ref), strict=True)
             left = [1 if run and {*run} <= inside else size for run, size in shape]

@@ -74,6 +74,39 @@ def test_a_network(of_keras):
     assert {"Conv3D", "MaxPool3D", "MaxPool", "ConcatV2"}.isdisjoint(result.ops)
 
 
+@pytest.mark.parametrize("pads, strides, fits", [(1, 1, True), ((0, 1), 2, True), (1, 2, False)])
+def test_padded_and_normalised_by_ops_of_volumes(pads, strides, fits, rewrite, weights):
+    """As Keras 2 and residual networks spell them; a Pad along the depth is the convolution's."""
+    pads = [(0, 0), *[pads if isinstance(pads, tuple) else (pads, pads)] * 3, (0, 0)]
+
+    def network(x):
+        y = tf.nn.conv3d(x, weights(3, 3, 3, 16, 32), [1] * 5, "SAME")
+        statistics = {"mean": weights(32), "variance": tf.abs(weights(32)) + 1}
+        y = tf.compat.v1.nn.fused_batch_norm(
+            *(y, weights(32), weights(32)), **statistics, is_training=False, data_format="NDHWC"
+        )[0]
+        y = tf.pad(tf.nn.relu(y), pads)
+        return tf.nn.conv3d(y, weights(3, 3, 3, 32, 16), [1, *[strides] * 3, 1], "VALID")
+
+    result = rewrite(network, [2, 8, 8, 6, 16])
+    assert result.blockdnn == {"ConvVolume": 2, "Reorder": 2 if fits else 4}
+    assert result.post_ops("BlockdnnConvVolume")[0] == "binary(add,channel);eltwise(relu)"
+
+
+@pytest.mark.parametrize("batch", [None, 1, 2])
+def test_gates_of_volumes_are_those_of_their_slices(batch, rewrite, weights):
+    """Squeeze and excite."""
+
+    def network(x):
+        y = tf.nn.conv3d(x, weights(3, 3, 3, 16, 32), [1] * 5, "SAME")
+        gates = tf.reduce_mean(y, [1, 2, 3]) @ weights(32, 32)
+        y *= tf.reshape(tf.sigmoid(gates), [-1, 1, 1, 1, 32])
+        return tf.nn.conv3d(y, weights(3, 3, 3, 32, 16), [1] * 5, "SAME")
+
+    result = rewrite(network, [batch, 3, 8, 6, 16])
+    assert result.blockdnn["ConvVolume"] == 2 and result.blockdnn["Reorder"] == 2
+
+
 def test_volumes_of_open_sizes_stay(result_of):
     model = _network((None, 8, 8, 16), layers.Conv3D(16, 3))
     function = tf.function(model, autograph=False)
