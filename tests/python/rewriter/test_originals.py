@@ -298,6 +298,9 @@ _OPTIONS = {
     "live": {"weights": "live"},
     "bf16 weights": {"precision": "bf16-weights"},
     "int8": {"precision": "int8"},
+    "int8 products": {"precision": "int8-dynamic"},
+    "int4 weights": {"precision": "int4-weights"},
+    "judged": {"precision": "int8", "max_loss": 0.5},
 }
 
 
@@ -310,7 +313,7 @@ def test_what_was_optimised_is_as_it_was(kind, image, calibration, tmp_path):
     gc.collect()
     before = _objects(target) | _process() | _functions()
     for name, options in _OPTIONS.items():
-        if options.get("precision") == "int8":
+        if options.get("precision") in ("int8", "int8-dynamic"):
             options = options | {"calibration": calibration}
         fast = bd.optimize(target.given, **options)
         _call(fast, image)
@@ -320,6 +323,11 @@ def test_what_was_optimised_is_as_it_was(kind, image, calibration, tmp_path):
         del fast
         gc.collect()
         assert _registered() <= _functions().keys(), name
+    with bd.enabled(seconds=0, min_gain=0):
+        np.testing.assert_allclose(target.call(image), wanted["called"], atol=1e-4)
+    gc.collect()
+    now = _objects(target) | _process() | _functions()
+    assert [key for key in before if now.get(key) != before[key]] == [], "enabled"
     used = _use(target, image, tmp_path / "after")
     for use, result in wanted.items():
         np.testing.assert_array_equal(used[use], result, use)
