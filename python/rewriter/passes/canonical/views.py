@@ -201,8 +201,9 @@ class Views:
         operands, write = [], self.body.writer(node.name)
         is_constant = self.body.constants.is_constant
         for ref in refs:
-            if other := self.view(ref):
-                operands.append((other.x, None, [] if self._are_alike(view, other) else None))
+            other = self.view(ref)
+            if other and self._are_alike(view, other) and not self._has_fewer(ref, other, view):
+                operands.append((other.x, None, []))
             elif is_constant(ref) or self._takes(ref, self.body):
                 shape = self.body.shapes.shape(ref)
                 operands.append((ref, *self._lay_beside(view, shape, is_constant(ref))))
@@ -217,6 +218,11 @@ class Views:
                 ref = write.add(f"x/{n}/repeated", "Mul", ref, ones)
             operands[n] = write_views(views, f"x/{n}", ref, write)
         return operands
+
+    def _has_fewer(self, ref: Ref, other: View, view: View) -> bool:
+        """Whether another view is of one sample of x, and may as well be repeated for all."""
+        one, all_samples = (self.body.shapes.shape(each.x)[0] for each in (other, view))
+        return one == 1 != all_samples and self._takes(ref, self.body)
 
     def _expanded(self, ref: Ref, view: View) -> Ref:
         """A tensor with the axis that the view is without; one ExpandDims serves all readers."""

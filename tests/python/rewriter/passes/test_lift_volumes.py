@@ -93,18 +93,24 @@ def test_padded_and_normalised_by_ops_of_volumes(pads, strides, fits, rewrite, w
     assert result.post_ops("BlockdnnConvVolume")[0] == "binary(add,channel);eltwise(relu)"
 
 
+@pytest.mark.parametrize("convolved", [False, True])
 @pytest.mark.parametrize("batch", [None, 1, 2])
-def test_gates_of_volumes_are_those_of_their_slices(batch, rewrite, weights):
+def test_gates_of_volumes_are_those_of_their_slices(batch, convolved, rewrite, weights):
     """Squeeze and excite."""
 
     def network(x):
         y = tf.nn.conv3d(x, weights(3, 3, 3, 16, 32), [1] * 5, "SAME")
-        gates = tf.reduce_mean(y, [1, 2, 3]) @ weights(32, 32)
+        gates = tf.reduce_mean(y, [1, 2, 3], keepdims=True)
+        if convolved:
+            gates = tf.nn.conv3d(gates, weights(1, 1, 1, 32, 32), [1] * 5, "SAME")
+        else:
+            gates = tf.reshape(gates, [-1, 32]) @ weights(32, 32)
         y *= tf.reshape(tf.sigmoid(gates), [-1, 1, 1, 1, 32])
         return tf.nn.conv3d(y, weights(3, 3, 3, 32, 16), [1] * 5, "SAME")
 
     result = rewrite(network, [batch, 3, 8, 6, 16])
-    assert result.blockdnn["ConvVolume"] == 2 and result.blockdnn["Reorder"] == 2
+    assert result.blockdnn["ConvVolume"] == 2 + convolved
+    assert "Mul" not in [node.op for node in result.nodes if "repeated" not in node.name]
 
 
 def test_volumes_of_open_sizes_stay(result_of):
