@@ -104,7 +104,8 @@ def optimize_saved_model(
     step when everything is written; on an error nothing is left behind.
 
     Args:
-      source: folder of the SavedModel to read, or a file that Keras wrote (.keras, .h5).
+      source: folder of the SavedModel to read, or a file of Keras's (.keras, .h5) or LiteRT's
+        (.tflite).
       destination: folder to write; must not exist or be empty, unless `force`.
       signatures: names of the signatures to optimise, the others being kept as they are; all by
         default.

@@ -27,7 +27,7 @@ from ..options import Options
 Source = Annotated[
     pathlib.Path,
     typer.Argument(
-        help="Folder of a SavedModel, or a file that Keras wrote (.keras, .h5).",
+        help="Folder of a SavedModel, or a file of Keras's (.keras, .h5) or LiteRT's (.tflite).",
         metavar="MODEL",
         show_default=False,
     ),

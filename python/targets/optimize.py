@@ -92,8 +92,8 @@ def optimize(
         target: a keras.Model of Keras 3 or 2 (functional, sequential, or subclassed and called or
             built; inferred with training=False); a tf.function; a ConcreteFunction; a tf.Module
             that can be called; what tf.saved_model.load returned (all its signatures); or the path
-            of a SavedModel, a .keras or an .h5 file. `@bd.optimize` may stand over a function, as
-            may `@bd.optimize(precision="bf16")`.
+            of a SavedModel, a .keras, an .h5 or a .tflite file. `@bd.optimize` may stand over a
+            function, as may `@bd.optimize(precision="bf16")`.
         input_signature: a TensorSpec, or a structure of them, for each argument. Without it a
             tf.function that has no signature of its own is converted at the first call with each
             signature. A Keras model is converted again at the first call with masks, further
