@@ -106,7 +106,7 @@ def lower(run, data, on_batch=None):
 
 
 def _observe(run, calibration, lowering: Lowering) -> tuple[list, list]:
-    """Sets the lowering's means, and of bytes choices and moments.
+    """Sets the lowering's means and rows, and of bytes choices and moments.
 
     Returns: the batches that are held back, and the tensors of which most is lost beside sentinels.
     """
@@ -121,22 +121,20 @@ def _observe(run, calibration, lowering: Lowering) -> tuple[list, list]:
     observers = {ref: make() for ref in observing.tensors}
     few = [convolution for convolution in observing.convolutions if convolution[2].taps <= most]
     lowering.moments = {name: Moments(conv) for name, _, conv in few}
-    call, held_back, drowned = _Fetch(module, [*observers, *lowering.rows]), [], []
+    watchers = [*observers.items(), *lowering.rows.items()]
+    watchers += [(src, lowering.moments[name]) for name, src, _ in few]
+    wanted = list(dict.fromkeys(ref for ref, _ in watchers))
+    call, held_back, drowned = _Fetch(module, wanted), [], []
     for batch, is_held in batches:
         if is_held:
             held_back.append(batch)
             continue
-        values = [value.numpy() for value in call(batch)]
-        for sample, value in zip(lowering.rows.values(), values[len(observers) :], strict=True):
-            sample.add(value)
-        values = dict(zip(observers, values, strict=False))
-        for ref, value in values.items():
+        values = {ref: value.numpy() for ref, value in zip(wanted, call(batch), strict=True)}
+        for ref, watcher in watchers:
             try:
-                observers[ref].add(value)
+                watcher.add(values[ref])
             except ValueError as error:
                 raise CalibrationError(f"{ref}: {error}") from None
-        for name, src, _ in few:
-            lowering.moments[name].add(values[src])
     for ref, observer in observers.items():
         lowering.means[ref] = observer.means
         if lowering.is_int8:

@@ -89,21 +89,19 @@ def _store(node: Node, body: Body, lowering: Lowering) -> None:
     rounds = isinstance(payload, InnerProduct) and not lowering.weights_only
     if rounds and lowering.makes_bytes and payload.in_channels > MOST_PRODUCTS:
         return
-    label, factors = body.label(node.name), None
-    sample = lowering.rows.get(node.src) if body.place is None else None
-    if sample is not None and not sample.rows.any():
-        sample = None
+    label, read = body.label(node.name), _rows_read(node, body, lowering)
     if lowering.makes_int4 and isinstance(payload, InnerProduct):
-        fields = _int4_fields(weights, label, lowering, sample and sample.rows)
+        fields = _int4_fields(weights, label, lowering, read)
         if fields is None:
             return
     elif not _takes([weights], label, lowering):
         return
     else:
-        if rounds and lowering.makes_bytes and sample is not None:
-            factors = balance(weights, sample.rows)
-        balanced = weights if factors is None else weights / factors[:, None]
-        fields["weights"], scales = _stored(balanced, lowering)
+        balances = rounds and lowering.makes_bytes and read is not None
+        factors = balance(weights, read) if balances else None
+        if factors is not None:
+            weights = weights / factors[:, None]
+        fields["weights"], scales = _stored(weights, lowering)
         if factors is not None:
             scales, fields["balance_rows"] = np.concatenate([scales, factors]), True
         if scales is not None:
@@ -114,13 +112,19 @@ def _store(node: Node, body: Body, lowering: Lowering) -> None:
     node.payload = replace(payload, **fields)
 
 
+def _rows_read(node: Node, body: Body, lowering: Lowering) -> np.ndarray | None:
+    """Some rows of what a product reads, where calibration has seen others than zeros."""
+    sample = lowering.rows.get(node.src) if body.place is None else None
+    return sample.rows if sample is not None and sample.rows.any() else None
+
+
 def _int4_fields(
-    weights: np.ndarray | None, label: str, lowering: Lowering, rows: np.ndarray | None
+    weights: np.ndarray | None, label: str, lowering: Lowering, read: np.ndarray | None
 ) -> dict | None:
     """The fields of a product whose weights become numbers of 4 bits; None where they do not."""
     if weights is None or not weights.size or not np.isfinite(weights).all():
         return None
-    stored, scales, group = quantize_int4(weights, read=rows)
+    stored, scales, group = quantize_int4(weights, read=read)
     ratio = snr(weights, dequantize_int4(stored, scales, group, len(weights)))
     if ratio == -math.inf:  # They are so large that the greatest number of a group is none.
         return None

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tf_blockdnn as bd
 from tf_blockdnn.python.ops.records import Conv
 from tf_blockdnn.python.rewriter.precision import lower
-from tf_blockdnn.python.rewriter.precision.moments import Moments
+from tf_blockdnn.python.rewriter.precision.moments import Moments, SampledRows
 from tf_blockdnn.python.rewriter.precision.quantize import quantize_weights, round_weights, snr
 
 
@@ -126,3 +126,17 @@ def test_a_network_loses_less(monkeypatch):
     by_moments = ratio()
     monkeypatch.setattr(lower, "MOST_TAPS", 0)
     assert by_moments > ratio() + 2
+
+
+def test_rows_of_all_batches_are_sampled_alike():
+    sample = SampledRows(3)
+    for batch in range(5):
+        values = np.full((2, 700, 3), batch, np.float32)
+        values[0, 7, 1], values[1, 0, 0] = np.nan, np.inf  # as if these rows were not there
+        sample.add(values)
+    assert sample.rows.shape == (2048, 3) and np.isfinite(sample.rows).all()
+    assert np.bincount(sample.rows[:, 0].astype(int)).min() > 2048 / 5 * 0.8
+    few = SampledRows(2)
+    few.add(np.float32([[1, 2], [3, 4]]))
+    few.add(np.zeros((0, 2), np.float32))
+    assert sorted(few.rows.tolist()) == [[1, 2], [3, 4]]
