@@ -119,7 +119,7 @@ def _pools_tiles(conv: Conv, sizes: list[int]) -> bool:
             args=[(conv.channels,)],
             src_layout=conv.src_layout,
             channels=channels,
-            algorithm=conv.algorithm,
+            how=conv.algorithm,
             **pool,
         )
 
