@@ -36,6 +36,17 @@ class ThreadPool {
   // under the caller's rounding and flush-to-zero modes. Bodies must not throw.
   void ParallelFor(int64_t num_tasks, ParallelBody body);
 
+  // The same of [0, count), cut into `tasks` ranges, or fewer, whose sizes differ by one at most:
+  // body(begin, end, thread). Nothing runs where there are no tasks.
+  template <typename Body>
+  void ForRanges(int64_t count, int64_t tasks, Body&& body) {
+    if (count <= 0 || tasks <= 0) return;
+    const int64_t ranges = tasks < count ? tasks : count, least = count / ranges;
+    const int64_t longer = count % ranges;
+    const auto begin = [=](int64_t t) { return least * t + (t < longer ? t : longer); };
+    ParallelFor(ranges, [&](int64_t t, int thread) { body(begin(t), begin(t + 1), thread); });
+  }
+
   // The process-wide pool of that size (clamped to 1 .. 1024), created at first
   // use, joined at exit and never freed. As with every pool, a forked child gets
   // workers of its own; fork from outside a body.

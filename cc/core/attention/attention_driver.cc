@@ -237,10 +237,9 @@ void RunAttention(const AttentionPlan& plan, const AttentionBuffers& buffers, Th
   const AttentionDesc& d = plan.desc;
   if (d.keys == 0) return FillWithZeros(d, buffers.dst);
   const int64_t items = d.batch * d.kv_heads * plan.parts, blocks = plan.lines * plan.line_blocks;
-  pool.ParallelFor(plan.tasks, [&](int64_t task, int thread) {
+  pool.ForRanges(items, plan.tasks, [&](int64_t begin, int64_t end, int thread) {
     const Worker worker(plan, buffers, thread);
-    const int64_t end = items * (task + 1) / plan.tasks;
-    for (int64_t item = items * task / plan.tasks; item < end; ++item) {
+    for (int64_t item = begin; item < end; ++item) {
       const int64_t group = item / plan.parts, part = item % plan.parts;
       worker.Run({group / d.kv_heads, group % d.kv_heads}, blocks * part / plan.parts,
                  blocks * (part + 1) / plan.parts);

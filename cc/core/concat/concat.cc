@@ -174,9 +174,7 @@ std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan) {
   p.chunk = std::max<int64_t>(1, std::min(pixels, kTaskPixels));
   p.chunks = (pixels + p.chunk - 1) / p.chunk;
   const int64_t units = desc.dst.n() * desc.dst.blocks() * p.chunks;
-  p.units_per_task =
-      units * p.chunk < 2 * kTaskPixels ? std::max<int64_t>(1, units) : kTaskPixels / p.chunk;
-  p.tasks = (units + p.units_per_task - 1) / p.units_per_task;
+  p.tasks = units * p.chunk < 2 * kTaskPixels ? 1 : CeilDiv(units, kTaskPixels / p.chunk);
   *plan = p;
   return "";
 }
@@ -184,9 +182,7 @@ std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan) {
 void RunConcat(const ConcatPlan& plan, const float* const* srcs, void* dst, ThreadPool& pool) {
   const TensorView& view = plan.desc.dst;
   const int64_t units = view.n() * view.blocks() * plan.chunks;
-  pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
-    const int64_t first = task * plan.units_per_task;
-    const int64_t last = std::min(units, first + plan.units_per_task);
+  pool.ForRanges(units, plan.tasks, [&](int64_t first, int64_t last, int) {
     for (int64_t unit = first; unit < last; ++unit) {
       const int64_t block = unit / plan.chunks, begin = unit % plan.chunks * plan.chunk;
       RunUnit(plan, srcs, block / view.blocks(), block % view.blocks(), begin,

@@ -57,7 +57,6 @@ struct ConcatPlan {
   std::vector<int64_t> first_run;  // those of block b: [first_run[b], first_run[b + 1])
   int64_t chunk = 0;               // pixels of one block copied at a time
   int64_t chunks = 0;              // of a plane
-  int64_t units_per_task = 0;      // (n, block, chunk) triples a task
   int64_t tasks = 0;
   const ConcatKernels* kernels = nullptr;
   Isa isa = Isa::kGeneric;

@@ -195,11 +195,9 @@ std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan)
   p.src_gap = src.image_stride() - src.image_elements();
   p.dst_gap = desc.dst.image_stride() - src.image_elements();
   p.total_floats = src.n() * src.image_elements();
-  p.task_floats = p.total_floats <= (narrow ? kInlineBytes : kInlineFloats)
-                      ? std::max(kBlock, (p.total_floats + kBlock - 1) / kBlock * kBlock)
-                  : narrow ? kTaskBytes
-                           : kTaskFloats;
-  p.tasks = (p.total_floats + p.task_floats - 1) / p.task_floats;
+  p.tasks = p.total_floats <= (narrow ? kInlineBytes : kInlineFloats)
+                ? std::min<int64_t>(1, p.total_floats)
+                : CeilDiv(p.total_floats, narrow ? kTaskBytes : kTaskFloats);
   *plan = p;
   return "";
 }
@@ -208,10 +206,10 @@ void RunEltwise(const EltwisePlan& plan, const void* src, const float* const* ar
                 ThreadPool& pool) {
   const BoundPostOps bound(plan.desc.post_ops, plan.isa, plan.desc.src.c(), args,
                            static_cast<float*>(dst));
-  pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
-    const int64_t begin = task * plan.task_floats;
-    RunTask(plan, src, *bound.program(), dst, begin,
-            std::min(plan.total_floats, begin + plan.task_floats));
+  constexpr int64_t kLine = 64;  // elements: whole cache lines in every type
+  const int64_t floats = plan.total_floats;
+  pool.ForRanges(CeilDiv(floats, kLine), plan.tasks, [&](int64_t begin, int64_t end, int) {
+    RunTask(plan, src, *bound.program(), dst, begin * kLine, std::min(floats, end * kLine));
   });
 }
 

@@ -42,7 +42,6 @@ struct EltwisePlan {
   EltwiseDesc desc;
   int64_t segment_floats = 0;  // one (n, block) plane, or one sample of NHWC
   int64_t total_floats = 0;
-  int64_t task_floats = 0;  // a multiple of 16
   int64_t tasks = 0;
   int64_t src_gap = 0, dst_gap = 0;  // floats of other channels between two images
   const EltwiseKernels* kernels = nullptr;

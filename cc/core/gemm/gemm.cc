@@ -111,8 +111,8 @@ RowsOfA CopyRows(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Threa
                                                      : Int8TileKernelsFor(plan.isa).row;
   constexpr int64_t kTaskNumbers = 32 << 10;
   const int64_t tasks = std::clamp<int64_t>(rows * plan.desc.k / kTaskNumbers, 1, rows);
-  pool.ParallelFor(tasks, [&](int64_t t, int) {
-    for (int64_t row = rows * t / tasks; row < rows * (t + 1) / tasks; ++row) {
+  pool.ForRanges(rows, tasks, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
       const void* src = BytesFrom(args.a, row * args.a_row_stride * SizeOf(plan.desc.a));
       copy({plan.desc.a, src, plan.desc.k, data + row * plan.k_dwords,
             scales == nullptr ? nullptr : scales + row, args.a_factors});
@@ -474,9 +474,8 @@ void SplitNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Threa
   const int64_t tasks =
       std::clamp<int64_t>(wanted, 1, std::min<int64_t>(steps, 2 * pool.num_threads()));
   const RowsInDigits in_digits = DigitsOf(plan, args, rows);
-  pool.ParallelFor(tasks, [&](int64_t t, int) {
-    RunNarrow(plan, args, in_digits, rows,
-              {steps * t / tasks * kStep, std::min(blocks, steps * (t + 1) / tasks * kStep)});
+  pool.ForRanges(steps, tasks, [&](int64_t begin, int64_t end, int) {
+    RunNarrow(plan, args, in_digits, rows, {begin * kStep, std::min(blocks, end * kStep)});
   });
 }
 

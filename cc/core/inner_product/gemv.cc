@@ -30,16 +30,13 @@ bool HasManyZeros(Isa isa, const float* a, int64_t rows, int64_t k) {
 bool AllFinite(const float* floats, int64_t count, ThreadPool& pool) {
   constexpr int64_t kLanes = 16;
   std::atomic<bool> finite(true);
-  const int64_t tasks = std::max<int64_t>(1, count >> 18);
-  pool.ParallelFor(tasks, [&](int64_t t, int) {
+  pool.ForRanges(count, std::max<int64_t>(1, count >> 18), [&](int64_t at, int64_t end, int) {
     // Of numbers times zero the sum is zero, of infinity or NaN it is NaN.
-    const float* begin = floats + count * t / tasks;
-    const float* end = floats + count * (t + 1) / tasks;
     float lanes[kLanes] = {};
-    for (; end - begin >= kLanes; begin += kLanes) {
-      for (int64_t i = 0; i < kLanes; ++i) lanes[i] += begin[i] * 0.f;
+    for (; end - at >= kLanes; at += kLanes) {
+      for (int64_t i = 0; i < kLanes; ++i) lanes[i] += floats[at + i] * 0.f;
     }
-    for (; begin < end; ++begin) lanes[0] += *begin * 0.f;
+    for (; at < end; ++at) lanes[0] += floats[at] * 0.f;
     for (float sum : lanes) {
       if (sum != 0.f) finite.store(false, std::memory_order_relaxed);
     }

@@ -184,8 +184,8 @@ void FoldBatchNorm(const FoldBatchNormDesc& d, const FoldBatchNormArgs& a, Threa
   constexpr int64_t kTaskFloats = 1 << 14;
   const int64_t row = d.channels * d.inner;
   const int64_t rows = std::max<int64_t>(1, kTaskFloats / std::max<int64_t>(row, 1));
-  pool.ParallelFor((d.outer + rows - 1) / rows, [&](int64_t task, int) {
-    for (int64_t r = task * rows; r < std::min(d.outer, (task + 1) * rows); ++r) {
+  pool.ForRanges(d.outer, CeilDiv(d.outer, rows), [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
       const float* src = a.weights + r * row;
       float* dst = a.folded + r * row;
       if (d.inner == 1) {

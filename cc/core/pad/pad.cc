@@ -34,8 +34,7 @@ std::string MakePadPlan(const PadDesc& desc, PadPlan* plan) {
   p.copied = end - begin;
   p.first = begin - desc.left;
   const int64_t rows = desc.planes * desc.dst_height(), row_bytes = desc.dst_width() * 64;
-  p.rows_per_task = std::max<int64_t>(1, kTaskBytes / std::max<int64_t>(1, row_bytes));
-  p.tasks = row_bytes == 0 ? 0 : (rows + p.rows_per_task - 1) / p.rows_per_task;
+  p.tasks = row_bytes == 0 ? 0 : CeilDiv(rows, std::max<int64_t>(1, kTaskBytes / row_bytes));
   *plan = p;
   return "";
 }
@@ -50,9 +49,8 @@ void RunPad(const PadPlan& plan, const void* src, void* dst, ThreadPool& pool) {
     std::memset(to, d.type.quantization.zero_point, pixels * pixel);
     return to + pixels * pixel;
   };
-  pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
-    const int64_t end = std::min(rows, (task + 1) * plan.rows_per_task);
-    for (int64_t row = task * plan.rows_per_task; row < end; ++row) {
+  pool.ForRanges(rows, plan.tasks, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
       char* to = static_cast<char*>(dst) + row * width * pixel;
       const int64_t y = row % d.dst_height() - d.top;
       if (y < 0 || y >= d.height) {

@@ -27,7 +27,7 @@ struct PadDesc {
 // Immutable once made; safe to run on many threads.
 struct PadPlan {
   PadDesc desc;
-  int64_t rows_per_task = 0, tasks = 0;
+  int64_t tasks = 0;
   int64_t zeros_before = 0, copied = 0, first = 0;  // columns of a row; `first` of src
 };
 

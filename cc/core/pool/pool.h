@@ -49,8 +49,7 @@ struct PoolPlan {
   int64_t inner_begin = 0;      // output columns [inner_begin, inner_end) have
   int64_t inner_end = 0;        // all their taps inside the row
   int64_t units = 0;            // output rows, or planes of src, over all blocks of all images
-  int64_t tasks = 0;            // and each works on
-  int64_t units_per_task = 0;   // so many units
+  int64_t tasks = 0;
   const PoolKernels* kernels = nullptr;
   Isa isa = Isa::kGeneric;
 };

@@ -125,9 +125,7 @@ void FillPlanes(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t 
 }  // namespace
 
 void RunPool(const PoolPlan& plan, const void* src, void* dst, ThreadPool& pool) {
-  pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
-    const int64_t begin = task * plan.units_per_task;
-    const int64_t end = std::min(plan.units, begin + plan.units_per_task);
+  pool.ForRanges(plan.units, plan.tasks, [&](int64_t begin, int64_t end, int) {
     FloatRows memory(plan.isa, plan.desc.src_type(), src, plan.desc.dst_type(), dst);
     if (plan.empty_src) {
       FillPlanes(plan, memory, begin, end);

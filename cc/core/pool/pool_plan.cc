@@ -121,10 +121,9 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
   const bool awake = p.averages_bytes || p.byte_rows;
   const int64_t inline_ns = awake ? kInlineNsOfBytes : kInlineNs;
   const int64_t task_ns = awake ? kTaskNsOfBytes : kTaskNs;
-  p.units_per_task = (Size(p.units) * unit_ns).value() < inline_ns
-                         ? std::max<int64_t>(1, p.units)
-                         : std::max<int64_t>(1, task_ns / unit_ns);
-  p.tasks = (p.units + p.units_per_task - 1) / p.units_per_task;
+  p.tasks = (Size(p.units) * unit_ns).value() < inline_ns
+                ? 1
+                : CeilDiv(p.units, std::max<int64_t>(1, task_ns / unit_ns));
   *plan = p;
   return "";
 }

@@ -120,17 +120,14 @@ std::string MakeResizePlan(const ResizeDesc& desc, Isa isa, ResizePlan* plan) {
   plan->columns = Taps(desc, desc.src.w(), dst.w(), kBlock);
   if (desc.kind == ResizeKind::kNearest) plan->factor = Factor(plan->columns, desc.src.w());
   plan->units = dst.n() * dst.blocks() * dst.h();
-  plan->units_per_task = std::max<int64_t>(1, kTaskFloats / (dst.w() * kBlock));
-  plan->tasks = (plan->units + plan->units_per_task - 1) / plan->units_per_task;
+  plan->tasks = CeilDiv(plan->units, std::max<int64_t>(1, kTaskFloats / (dst.w() * kBlock)));
   return "";
 }
 
 void RunResize(const ResizePlan& plan, const void* src, void* dst, ThreadPool& pool) {
-  pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
-    const int64_t begin = task * plan.units_per_task;
-    const ResizeDesc& d = plan.desc;
-    Rows(plan, FloatRows(plan.isa, d.src_type(), src, d.dst_type(), dst), begin,
-         std::min(plan.units, begin + plan.units_per_task));
+  const ResizeDesc& d = plan.desc;
+  pool.ForRanges(plan.units, plan.tasks, [&](int64_t begin, int64_t end, int) {
+    Rows(plan, FloatRows(plan.isa, d.src_type(), src, d.dst_type(), dst), begin, end);
   });
 }
 

@@ -52,7 +52,7 @@ struct ResizePlan {
   Isa isa = Isa::kGeneric;
   std::vector<ResizeTap> rows, columns;  // of each output; of columns in floats from a row's start
   int64_t factor = 0;  // nearest: each pixel is so many neighbours of a row; 0: no such number
-  int64_t units = 0, units_per_task = 1, tasks = 0;  // output rows of a block
+  int64_t units = 0, tasks = 0;  // output rows of a block
 };
 
 // Returns an empty string, or one line that names what is wrong.

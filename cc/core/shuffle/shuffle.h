@@ -72,7 +72,6 @@ struct ShufflePlan {
   // The work is cut into units: bytes of a copy, entries of kRows, tiles of the
   // others.
   int64_t units = 0;
-  int64_t units_per_task = 0;
   int64_t tasks = 0;
   // kPermute: an image is `rows` rows, a tile `tile_rows` of them (the last tile of an
   // image takes up to program.rows_at_once more).

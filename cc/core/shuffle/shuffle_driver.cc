@@ -93,9 +93,7 @@ void FillTails(const ShuffleDesc& d, uint8_t* dst, ThreadPool& pool) {
 void RunShuffle(const ShufflePlan& plan, const void* src_data, void* dst_data, ThreadPool& pool) {
   const auto* src = static_cast<const uint8_t*>(src_data);
   auto* dst = static_cast<uint8_t*>(dst_data);
-  pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
-    const int64_t first = task * plan.units_per_task;
-    const int64_t last = std::min(plan.units, first + plan.units_per_task);
+  pool.ForRanges(plan.units, plan.tasks, [&](int64_t first, int64_t last, int) {
     switch (plan.method) {
       case ShuffleMethod::kCopy:
         memcpy(dst + first, src + first, last - first);

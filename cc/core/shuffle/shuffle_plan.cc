@@ -225,12 +225,7 @@ void PlanProgram(Isa isa, ShufflePlan* plan) {
 void CutIntoTasks(int64_t units, ShufflePlan* plan) {
   const int64_t bytes = plan->desc.size_bytes();
   plan->units = units;
-  plan->units_per_task =
-      bytes < 2 * kTaskBytes
-          ? units
-          : std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(units) * kTaskBytes /
-                                                      static_cast<double>(bytes)));
-  plan->tasks = CeilDiv(units, plan->units_per_task);
+  plan->tasks = bytes < 2 * kTaskBytes ? 1 : std::min(units, CeilDiv(bytes, kTaskBytes));
 }
 
 }  // namespace

@@ -26,18 +26,16 @@ std::string MakeSoftmaxPlan(const SoftmaxDesc& desc, Isa isa, SoftmaxPlan* plan)
   p.desc = desc;
   p.kernels = &SoftmaxKernelsFor(isa);
   const int64_t rows = desc.channels == 0 ? 0 : desc.rows, row_ns = RowNs(desc.channels);
-  p.rows_per_task = std::max<int64_t>(1, rows * row_ns < kInlineNs ? rows : kTaskNs / row_ns);
-  p.tasks = (rows + p.rows_per_task - 1) / p.rows_per_task;
+  p.tasks = rows * row_ns < kInlineNs ? std::min<int64_t>(1, rows)
+                                      : CeilDiv(rows, std::max<int64_t>(1, kTaskNs / row_ns));
   *plan = p;
   return "";
 }
 
 void RunSoftmax(const SoftmaxPlan& plan, const float* src, float* dst, ThreadPool& pool) {
   const int64_t channels = plan.desc.channels;
-  pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
-    const int64_t begin = task * plan.rows_per_task;
-    const int64_t rows = std::min(plan.rows_per_task, plan.desc.rows - begin);
-    plan.kernels->rows(src + begin * channels, rows, channels, dst + begin * channels);
+  pool.ForRanges(plan.desc.rows, plan.tasks, [&](int64_t begin, int64_t end, int) {
+    plan.kernels->rows(src + begin * channels, end - begin, channels, dst + begin * channels);
   });
 }
 

@@ -22,8 +22,7 @@ struct SoftmaxDesc {
 // Immutable once made; safe to run on many threads.
 struct SoftmaxPlan {
   SoftmaxDesc desc;
-  int64_t tasks = 0;          // and each works on
-  int64_t rows_per_task = 0;  // so many rows, or fewer
+  int64_t tasks = 0;
   const SoftmaxKernels* kernels = nullptr;
 };
 

@@ -65,9 +65,8 @@ void ForUnits(const SqueezeExcitePlan& plan, const SqueezeExciteRound& round, Th
               Body body) {
   const TensorView& src = plan.desc.src;
   const int64_t units = src.n() * round.splits;
-  pool.ParallelFor(round.tasks, [&](int64_t task, int thread) {
-    const int64_t end = units * (task + 1) / round.tasks;
-    for (int64_t unit = units * task / round.tasks; unit < end; ++unit) {
+  pool.ForRanges(units, round.tasks, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t split = unit % round.splits;
       const int64_t first = src.blocks() * split / round.splits * 16;
       const int64_t last = src.blocks() * (split + 1) / round.splits * 16;

@@ -37,11 +37,10 @@ struct ConvRun {
 // Tasks of output rows: run_rows(image, block of dst, first row, row behind the last, thread).
 template <typename Fn>
 void ForBlockRows(const ConvRun& run, ThreadPool& pool, Fn&& run_rows) {
-  const int64_t blocks = run.plan.ocb, height = run.d.oh(), tasks = run.plan.tasks;
+  const int64_t blocks = run.plan.ocb, height = run.d.oh();
   const int64_t rows = run.d.n() * blocks * height;
-  pool.ParallelFor(tasks, [&](int64_t t, int thread) {
-    const int64_t end = rows * (t + 1) / tasks;
-    for (int64_t at = rows * t / tasks, past; at < end; at = past) {
+  pool.ForRanges(rows, run.plan.tasks, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t at = begin, past; at < end; at = past) {
       const int64_t block = at / height;
       past = std::min(end, (block + 1) * height);
       run_rows(block / blocks, block % blocks, at - block * height, past - block * height, thread);

@@ -107,10 +107,9 @@ struct Join : OpDefaults {
     uint8_t* const dst = m.out<uint8_t>();
     const int64_t tasks = std::max<int64_t>(1, bytes / kTaskBytes);
     if (row_bytes <= kShortRow) {
-      return pool.ParallelFor(tasks, [&](int64_t task, int) {
-        const int64_t end = plan.rows * (task + 1) / tasks;
+      return pool.ForRanges(plan.rows, tasks, [&](int64_t begin, int64_t end, int) {
         constexpr int64_t kRows = 16;
-        for (int64_t row = plan.rows * task / tasks; row < end; row += kRows) {
+        for (int64_t row = begin; row < end; row += kRows) {
           const int64_t rows = std::min(kRows, end - row);
           uint8_t* piece = dst + row * row_bytes;
           for (int i = 0; i < n; ++i) {
@@ -121,10 +120,8 @@ struct Join : OpDefaults {
         }
       });
     }
-    pool.ParallelFor(tasks, [&](int64_t task, int) {
-      // Bytes [at, end) of dst, a piece at a time; the first and the last one may be cut.
-      int64_t at = bytes * task / tasks;
-      const int64_t end = bytes * (task + 1) / tasks;
+    // Bytes [at, end) of dst, a piece at a time; the first and the last one may be cut.
+    pool.ForRanges(bytes, tasks, [&](int64_t at, int64_t end, int) {
       int64_t row = at / row_bytes;
       size_t i =
           std::upper_bound(plan.ends.begin(), plan.ends.end(), at % row_bytes) - plan.ends.begin();

@@ -108,8 +108,8 @@ struct UpdateSlice : OpDefaults {
     }
     const uint8_t* const update = m.in<uint8_t>(kUpdate);
     const int64_t tasks = std::clamp<int64_t>(plan.rows * plan.run / kTaskBytes, 1, plan.rows);
-    pool.ParallelFor(tasks, [&](int64_t task, int) {
-      for (int64_t row = plan.rows * task / tasks; row < plan.rows * (task + 1) / tasks; ++row) {
+    pool.ForRanges(plan.rows, tasks, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; ++row) {
         int64_t offset = 0, rest = row;
         for (int i = plan.outer - 1; i >= 0; --i) {
           offset += rest % plan.sizes[i] * plan.strides[i];

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -58,6 +59,25 @@ TEST_P(ThreadPoolSizes, RunsEveryTaskOnce) {
     std::vector<std::atomic<int>> runs(n);
     pool.ParallelFor(n, [&](int64_t task, int) { runs[task].fetch_add(1); });
     for (int64_t i = 0; i < n; ++i) ASSERT_EQ(runs[i], 1) << "task " << i << " of " << n;
+  }
+}
+
+TEST_P(ThreadPoolSizes, CutsACountIntoEvenRanges) {
+  ThreadPool pool(GetParam());
+  for (int64_t count : {0, 1, 2, 7, 64, 1000}) {
+    for (int64_t tasks : {0, 1, 3, 7, 64}) {
+      std::vector<std::atomic<int>> runs(count);
+      std::atomic<int64_t> ranges{0};
+      const int64_t cut = std::min(count, tasks);
+      pool.ForRanges(count, tasks, [&](int64_t begin, int64_t end, int) {
+        ++ranges;
+        EXPECT_GE(end - begin, count / cut);
+        EXPECT_LE(end - begin, (count + cut - 1) / cut);
+        for (int64_t i = begin; i < end; ++i) ++runs[i];
+      });
+      EXPECT_EQ(ranges, cut) << count << " in " << tasks;
+      for (auto& of_one : runs) ASSERT_EQ(of_one, tasks > 0) << count << " in " << tasks;
+    }
   }
 }
 

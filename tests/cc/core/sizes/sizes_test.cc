@@ -303,7 +303,7 @@ TEST(Sizes, Pooling) {
     PoolGradPlan grad;
     if (error.empty()) error = MakePoolPlan(d, IsaOf(turn), &plan);
     if (error.empty()) {
-      *counts = {plan.units, plan.tasks, plan.units_per_task, plan.inner_begin, plan.inner_end};
+      *counts = {plan.units, plan.tasks, plan.inner_begin, plan.inner_end};
       MakePoolGradPlan(d, IsaOf(turn), &grad);
     }
     return error;
@@ -395,7 +395,7 @@ TEST(Sizes, Concatenation) {
     }
     ConcatPlan plan;
     if (error.empty()) error = MakeConcatPlan(d, IsaOf(turn), &plan);
-    if (error.empty()) *counts = {plan.tasks, plan.units_per_task, plan.chunks};
+    if (error.empty()) *counts = {plan.tasks, plan.chunks};
     return error;
   });
 }
@@ -404,7 +404,7 @@ TEST(Sizes, Padding) {
   TryEdges({3, 8, 8, 1, 1, 1, 1}, [](const Values& v, int, Counts* counts) {
     PadPlan plan;
     const std::string error = MakePadPlan({v[0], v[1], v[2], v[3], v[4], v[5], v[6], {}}, &plan);
-    if (error.empty()) *counts = {plan.tasks, plan.rows_per_task, plan.zeros_before, plan.copied};
+    if (error.empty()) *counts = {plan.tasks, plan.zeros_before, plan.copied};
     return error;
   });
 }
@@ -421,7 +421,7 @@ TEST(Sizes, Resizing) {
     }
     ResizePlan plan;
     if (error.empty()) error = MakeResizePlan(d, IsaOf(turn), &plan);
-    if (error.empty()) *counts = {plan.tasks, plan.units, plan.units_per_task};
+    if (error.empty()) *counts = {plan.tasks, plan.units};
     return error;
   });
 }
@@ -452,7 +452,7 @@ TEST(Sizes, Shuffling) {
     d.element_bytes = 1 << turn % 4;
     ShufflePlan plan;
     const std::string error = MakeShufflePlan(d, IsaOf(turn), &plan);
-    if (error.empty()) *counts = {plan.tasks, plan.units, plan.units_per_task, d.size_bytes()};
+    if (error.empty()) *counts = {plan.tasks, plan.units, d.size_bytes()};
     return error;
   });
 }
@@ -461,7 +461,7 @@ TEST(Sizes, Softmax) {
   TryEdges({9, 10}, [](const Values& v, int turn, Counts* counts) {
     SoftmaxPlan plan;
     const std::string error = MakeSoftmaxPlan({v[0], v[1]}, IsaOf(turn), &plan);
-    if (error.empty()) *counts = {plan.tasks, plan.rows_per_task};
+    if (error.empty()) *counts = {plan.tasks};
     return error;
   });
 }
