@@ -114,10 +114,16 @@ struct RnnPlan {
   int64_t chunks() const { return blocks * parts; }
   // Of W, or of U.
   int64_t panels() const { return CeilDiv(desc.units, kRnnPanel) * desc.gates(); }
-  int64_t PartRows(int64_t p) const {
-    const int64_t left = desc.batch - p * part;
-    return left < part ? left : part;
-  }
+};
+
+// Rows of the batch and units of a chunk, which holds them as [row][plan.block].
+struct RnnChunk {
+  int64_t block, row, rows, unit, units;
+
+  RnnChunk(const RnnPlan& plan, int64_t chunk);
+  // From [batch, units] on, zeros in what is left of the memory, and where that is null; and back.
+  void Load(const RnnPlan& plan, const float* from, float* chunk) const;
+  void Store(const RnnPlan& plan, const float* chunk, float* to) const;
 };
 
 struct RnnBuffers {

@@ -50,24 +50,18 @@ class Run {
 
  private:
   // What is the same in all steps.
-  struct Chunk {
-    int64_t block, row, rows, unit, units;
-    float* sums;
-    float* cells;
-    int first_panel, panels;
+  struct Chunk : RnnChunk {
+    using RnnChunk::RnnChunk;
+    float* sums = nullptr;
+    float* cells = nullptr;
+    int first_panel = 0, panels = 0;
   };
 
   void ListChunks() {
     const int64_t gates = d_.gates();
-    chunks_.resize(p_.chunks());
+    chunks_.reserve(p_.chunks());
     for (int64_t i = 0; i < p_.chunks(); ++i) {
-      Chunk& c = chunks_[i];
-      const int64_t part = i / p_.blocks;
-      c.block = i - part * p_.blocks;
-      c.row = part * p_.part;
-      c.rows = p_.PartRows(part);
-      c.unit = c.block * p_.block;
-      c.units = std::min(p_.block, d_.units - c.unit);
+      Chunk& c = chunks_.emplace_back(p_, i);
       c.sums = kept_.Grant(p_.sums, i);
       if (d_.cell == RnnCell::kLstm) c.cells = kept_.Grant(p_.cell, i);
       c.first_panel = static_cast<int>(c.unit / kRnnPanel * gates);
@@ -325,14 +319,7 @@ class Run {
 
   void SetCells() const {
     if (d_.cell != RnnCell::kLstm) return;
-    for (const Chunk& c : chunks_) {
-      memset(c.cells, 0, sizeof(float) * p_.part * p_.block);
-      if (b_.c0 == nullptr) continue;
-      for (int64_t r = 0; r < c.rows; ++r) {
-        memcpy(c.cells + r * p_.block, b_.c0 + (c.row + r) * d_.units + c.unit,
-               sizeof(float) * c.units);
-      }
-    }
+    for (const Chunk& c : chunks_) c.Load(p_, b_.c0, c.cells);
   }
 
   void Finish() const {
@@ -340,11 +327,7 @@ class Run {
     if (b_.hn != nullptr) memcpy(b_.hn, HiddenBefore(d_.steps), bytes);
     if (b_.cn == nullptr) return;
     for (const Chunk& c : chunks_) {
-      const float* cells = c.cells + d_.steps % p_.cells * p_.part * p_.block;
-      for (int64_t r = 0; r < c.rows; ++r) {
-        memcpy(b_.cn + (c.row + r) * d_.units + c.unit, cells + r * p_.block,
-               sizeof(float) * c.units);
-      }
+      c.Store(p_, c.cells + d_.steps % p_.cells * p_.part * p_.block, b_.cn);
     }
   }
 

@@ -42,47 +42,23 @@ class Run {
   }
 
  private:
-  struct Place {
-    int64_t row, rows, unit, units;
-  };
-  Place PlaceOf(int64_t chunk) const {
-    const int64_t block = chunk % p_.blocks, part = chunk / p_.blocks;
-    const int64_t unit = block * p_.block;
-    return {part * p_.part, p_.PartRows(part), unit, std::min(p_.block, d_.units - unit)};
-  }
-
   // carry and cell: what the outputs after the last step ask for.
   void Begin(int64_t chunk) {
-    Copy(chunk, b_.d_hn, scratch_.Grant(g_.carry, chunk));
-    if (d_.cell == RnnCell::kLstm) Copy(chunk, b_.d_cn, scratch_.Grant(g_.cell, chunk));
-  }
-
-  void Copy(int64_t chunk, const float* plain, float* to) const {
-    const Place at = PlaceOf(chunk);
-    memset(to, 0, sizeof(float) * p_.part * p_.block);
-    if (plain == nullptr) return;
-    for (int64_t r = 0; r < at.rows; ++r) {
-      memcpy(to + r * p_.block, plain + (at.row + r) * d_.units + at.unit,
-             sizeof(float) * at.units);
-    }
+    const RnnChunk at(p_, chunk);
+    at.Load(p_, b_.d_hn, scratch_.Grant(g_.carry, chunk));
+    if (d_.cell == RnnCell::kLstm) at.Load(p_, b_.d_cn, scratch_.Grant(g_.cell, chunk));
   }
 
   void End(int64_t chunk) {
-    const Place at = PlaceOf(chunk);
-    const auto out = [&](const float* from, float* plain) {
-      for (int64_t r = 0; r < at.rows; ++r) {
-        memcpy(plain + (at.row + r) * d_.units + at.unit, from + r * p_.block,
-               sizeof(float) * at.units);
-      }
-    };
-    out(scratch_.Grant(g_.carry, chunk), b_.d_h0);
-    if (d_.cell == RnnCell::kLstm) out(scratch_.Grant(g_.cell, chunk), b_.d_c0);
+    const RnnChunk at(p_, chunk);
+    at.Store(p_, scratch_.Grant(g_.carry, chunk), b_.d_h0);
+    if (d_.cell == RnnCell::kLstm) at.Store(p_, scratch_.Grant(g_.cell, chunk), b_.d_c0);
   }
 
   // dst += rows of step s times columns [first, first + k) of U, transposed.
   void Multiply(int64_t chunk, int64_t s, const RnnSequence<float>& rows, int64_t first, int64_t k,
                 float* dst) const {
-    const Place at = PlaceOf(chunk);
+    const RnnChunk at(p_, chunk);
     const int64_t columns = d_.gates() * d_.units;
     ProductArgs a = {};
     a.src = rows.At(at.row, d_.InputStep(s)) + first;
@@ -105,7 +81,7 @@ class Run {
   }
 
   RnnGradArgs Args(int64_t chunk, int64_t s) {
-    const Place at = PlaceOf(chunk);
+    const RnnChunk at(p_, chunk);
     const int64_t t = d_.InputStep(s);
     RnnGradArgs a = {};
     a.activation = d_.activation;

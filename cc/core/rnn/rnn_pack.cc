@@ -63,6 +63,26 @@ void PackRnnWeights(const RnnPlan& plan, const void* kernel, const void* recurre
   });
 }
 
+RnnChunk::RnnChunk(const RnnPlan& plan, int64_t chunk)
+    : block(chunk % plan.blocks),
+      row(chunk / plan.blocks * plan.part),
+      rows(std::min(plan.part, plan.desc.batch - row)),
+      unit(block * plan.block),
+      units(std::min(plan.block, plan.desc.units - unit)) {}
+
+void RnnChunk::Load(const RnnPlan& plan, const float* from, float* chunk) const {
+  std::memset(chunk, 0, sizeof(float) * plan.part * plan.block);
+  for (int64_t r = 0; from != nullptr && r < rows; ++r) {
+    std::copy_n(from + (row + r) * plan.desc.units + unit, units, chunk + r * plan.block);
+  }
+}
+
+void RnnChunk::Store(const RnnPlan& plan, const float* chunk, float* to) const {
+  for (int64_t r = 0; r < rows; ++r) {
+    std::copy_n(chunk + r * plan.block, units, to + (row + r) * plan.desc.units + unit);
+  }
+}
+
 void OrderRnnScales(const RnnPlan& plan, const RnnBuffers& buffers, float* scales) {
   if (plan.desc.weights != DataType::s8) return;
   OrderScales(plan, buffers.kernel_scales, scales);
