@@ -52,49 +52,60 @@ void Dot(const DotArgs& a) {
   }
 }
 
-inline void CopyBlock(float* dst, const float* src) {
-  BD_UNROLL
-  for (int v = 0; v < kVecsPerBlock; ++v) Store(dst + v * kLanes, Load(src + v * kLanes));
-}
-
-inline void ZeroBlock(float* dst) {
-  BD_UNROLL
-  for (int v = 0; v < kVecsPerBlock; ++v) Store(dst + v * kLanes, Zero());
-}
-
-inline void ZeroWords(int16_t* dst, int16_t zero) {
-  BD_UNROLL
-  for (int i = 0; i < kBlock; ++i) dst[i] = zero;
-}
-
-// Calls copy(p, pixel of src), and zero(p) where there is none.
-template <typename Args, typename Copy, typename Zeros>
-inline __attribute__((always_inline)) void ForEachPixel(const Args& a, Copy&& copy, Zeros&& zero) {
+// Calls copy(pixels [begin, end), the first one of them in src), and zero(p) where there is none.
+template <typename Copy, typename Zeros>
+inline __attribute__((always_inline)) void ForEachPixel(const GatherArgs& a, Copy&& copy,
+                                                        Zeros&& zero) {
   // Pixels [begin, end) have first + p * stride inside [0, size).
   int64_t begin = a.first >= 0 ? 0 : (-a.first + a.stride - 1) / a.stride;
   int64_t end = a.size > a.first ? (a.size - a.first + a.stride - 1) / a.stride : 0;
   if (a.src == nullptr) end = 0;
   if (end > a.px) end = a.px;
   if (begin > end) begin = end;
-  int64_t p = 0;
-  for (; p < begin; ++p) zero(p);
-  for (; p < end; ++p) copy(p, a.first + p * a.stride);
-  for (; p < a.px; ++p) zero(p);
+  for (int64_t p = 0; p < begin; ++p) zero(p);
+  if (begin < end) copy(begin, end, a.first + begin * a.stride);
+  for (int64_t p = end; p < a.px; ++p) zero(p);
 }
 
-void Gather(const GatherArgs& a) {
+template <typename Element>
+void Gather(const GatherArgs& all) {
+  const GatherArgs a = all;  // which no store changes
+  constexpr int64_t kPixel = kBlock * sizeof(Element);
+  char* const dst = static_cast<char*>(a.dst);
+  const int zero = sizeof(Element) == 1 ? a.zero : 0;
   ForEachPixel(
-      a, [&](int64_t p, int64_t from) { CopyBlock(a.dst + p * kBlock, a.src + from * kBlock); },
-      [&](int64_t p) { ZeroBlock(a.dst + p * kBlock); });
+      a,
+      [&](int64_t p, int64_t end, int64_t first) {
+        const char* from = static_cast<const char*>(a.src) + first * kPixel;
+        if (sizeof(Element) < 4 && a.stride == 1) {
+          __builtin_memcpy(dst + p * kPixel, from, (end - p) * kPixel);
+          return;
+        }
+        for (; p < end; ++p, from += a.stride * kPixel) {
+          __builtin_memcpy(dst + p * kPixel, from, kPixel);
+        }
+      },
+      [&](int64_t p) { __builtin_memset(dst + p * kPixel, zero, kPixel); });
 }
 
-void GatherWords(const GatherWordsArgs& a) {
+void GatherWords(const GatherArgs& all) {
+  const GatherArgs a = all;
+  int16_t* const dst = static_cast<int16_t*>(a.dst);
+  const int16_t zero = a.zero;
   ForEachPixel(
-      a, [&](int64_t p, int64_t from) { WidenBlock(a.src + from * kBlock, a.dst + p * kBlock); },
-      [&](int64_t p) { ZeroWords(a.dst + p * kBlock, a.zero); });
+      a,
+      [&](int64_t p, int64_t end, int64_t first) {
+        const uint8_t* from = static_cast<const uint8_t*>(a.src) + first * kBlock;
+        for (; p < end; ++p, from += a.stride * kBlock) WidenBlock(from, dst + p * kBlock);
+      },
+      [&](int64_t p) {
+        BD_UNROLL
+        for (int i = 0; i < kBlock; ++i) dst[p * kBlock + i] = zero;
+      });
 }
 
-constexpr DirectKernels kTable = {Dot, Gather, GatherWords};
+constexpr DirectKernels kTable = {
+    Dot, {Gather<uint8_t>, Gather<uint16_t>, Gather<float>}, GatherWords};
 
 }  // namespace
 

@@ -19,29 +19,22 @@ struct DotArgs {
   float* dst;
 };
 
-// Copies `px` pixels of 16 floats from a source row to a strip:
-// dst[p] = src[first + p * stride], zero where outside [0, size) or src null.
+// Copies `px` pixels of a block from a source row to a strip:
+// dst[p] = src[first + p * stride], zero where outside [0, size) or src null. `zero` is what zeros
+// are among bytes.
 struct GatherArgs {
-  const float* src;
-  float* dst;
+  const void* src;
+  void* dst;
   int64_t px, first, stride, size;
-};
-
-// The same of pixels of 16 bytes, which become words of 16 bits; `zero` is what zeros are among
-// them.
-struct GatherWordsArgs {
-  const uint8_t* src;
-  int16_t* dst;
-  int64_t px, first, stride, size;
-  int16_t zero;
+  uint8_t zero;
 };
 
 constexpr int kMaxDotChannels = 4;
 
 struct DirectKernels {
   void (*dot)(const DotArgs&);
-  void (*gather)(const GatherArgs&);
-  void (*gather_words)(const GatherWordsArgs&);
+  void (*gather[3])(const GatherArgs&);     // of elements of 1, 2 and 4 bytes, by half of these
+  void (*gather_words)(const GatherArgs&);  // of bytes, which become words of 16 bits
 };
 
 BD_KERNEL_TABLE(DirectKernels)

@@ -25,33 +25,6 @@ void FillZeros(const ConvRun& run, float* dst, int64_t bytes) {
   }
 }
 
-// GatherArgs of bytes.
-void GatherWords(const ConvRun& run, const GatherArgs& a) {
-  DirectKernelsFor(run.plan.isa)
-      .gather_words({reinterpret_cast<const uint8_t*>(a.src), reinterpret_cast<int16_t*>(a.dst),
-                     a.px, a.first, a.stride, a.size, static_cast<int16_t>(ZeroOf(run))});
-}
-
-// GatherArgs of narrow types.
-void GatherNarrow(const ConvRun& run, const GatherArgs& a) {
-  const int64_t pixel = run.plan.Own<DirectPlan>().pixel;
-  const int64_t after = a.src == nullptr || a.size <= a.first
-                            ? 0
-                            : std::min(a.px, CeilDiv(a.size - a.first, a.stride));
-  const int64_t begin = std::min(after, a.first >= 0 ? 0 : CeilDiv(-a.first, a.stride));
-  FillZeros(run, a.dst, begin * pixel * sizeof(float));
-  const float* from = begin < after ? a.src + (a.first + begin * a.stride) * pixel : nullptr;
-  float* const to = a.dst + begin * pixel;
-  if (a.stride == 1 && begin < after) {
-    std::memcpy(to, from, (after - begin) * pixel * sizeof(float));
-  } else {
-    for (int64_t p = 0; p < after - begin; ++p) {
-      std::memcpy(to + p * pixel, from + p * a.stride * pixel, pixel * sizeof(float));
-    }
-  }
-  FillZeros(run, a.dst + after * pixel, (a.px - after) * pixel * sizeof(float));
-}
-
 // Whole vectors of 16 bytes. Rows of small planes take less time than calls to move them would.
 void FillVectors(__m128i value, int64_t count, char* dst) {
   for (int64_t i = 0; i < count; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(dst) + i, value);
@@ -98,8 +71,10 @@ void PadRows(const ConvRun& run, const float* block, int64_t ih0, int64_t count,
 void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t b0, int64_t b1,
                float* strip) {
   const DirectPlan& p = run.plan.Own<DirectPlan>();
-  const auto gather = DirectKernelsFor(run.plan.isa).gather;
   const ConvDesc& d = run.d;
+  const DirectKernels& kernels = DirectKernelsFor(run.plan.isa);
+  const auto gather = p.words() ? kernels.gather_words : kernels.gather[run.plan.src_bytes / 2];
+  const uint8_t zero = static_cast<uint8_t>(ZeroOf(run));
   const int64_t row = d.ow() * p.pixel;
   const int64_t pixel_bytes = kBlock * run.plan.src_bytes;
   // Rows that are copied whole, or are pixels, are copied as one.
@@ -109,7 +84,7 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
     const float* block = run.SrcBlock(n, b);
     if (d.pointwise()) {  // words of what is in place else: rows follow each other
       const int64_t pixels = rows * d.ow();
-      GatherWords(run, {BytesFrom(block, h0 * d.iw() * pixel_bytes), strip, pixels, 0, 1, pixels});
+      gather({BytesFrom(block, h0 * d.iw() * pixel_bytes), strip, pixels, 0, 1, pixels, zero});
       strip += p.rows_per_column * row;
       continue;
     }
@@ -121,7 +96,7 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
       for (int64_t r = 0; r < count && p.words(); ++r) {
         const bool inside = ih0 + r >= 0 && ih0 + r < d.ih();
         const float* src = inside ? BytesFrom(block, (ih0 + r) * d.iw() * pixel_bytes) : nullptr;
-        GatherWords(run, {src, strip + r * row_dwords, p.strip_columns, -d.pad_left(), 1, d.iw()});
+        gather({src, strip + r * row_dwords, p.strip_columns, -d.pad_left(), 1, d.iw(), zero});
       }
       strip += p.rows_per_column * row_dwords;
       continue;
@@ -132,7 +107,8 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
         const int64_t depth = p.phase_row[phase + 1] - p.phase_row[phase] - unused;
         for (int64_t q = 0; q < (whole ? std::min<int64_t>(1, depth) : depth); ++q) {
           const int64_t ih = (h0 + q) * d.sh() + phase - d.pad_top();
-          GatherArgs a;
+          GatherArgs a = {};
+          a.zero = zero;
           a.dst = strip + (p.phase_row[phase] + q) * row;
           if (whole) {
             a.src = block;
@@ -147,11 +123,7 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
             a.stride = d.sw();
             a.size = d.iw();
           }
-          if (p.words()) {
-            GatherWords(run, a);
-          } else {
-            p.narrow() ? GatherNarrow(run, a) : gather(a);
-          }
+          gather(a);
         }
       }
     }
