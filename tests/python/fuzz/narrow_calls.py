@@ -102,13 +102,14 @@ def _eltwise(d, call):
         _add_sum(d, call, before=False)
 
 
-def _weights(d, call, dtype, name="weights", scales=1, offset=0, columns=None):
-    """Weights of that type; of int8 with as many tensors of scales."""
+def _weights(d, call, dtype, name="weights", scales=1, offset=0, columns=None, factors=0):
+    """Weights of that type; of int8 with as many tensors of scales, and factors behind them."""
     _become(_group(call, name), dtype)
     if dtype != "int8":
         return
     columns = _channels(call) if columns is None else columns
     values = (0.0,) * offset + tuple(0.005 * (1 + i % 4) for i in range(columns))
+    values += tuple(0.5 * (1 + i % 3) for i in range(factors))
     for _ in range(scales):
         _group(call, "weight_scales").append(Array((len(values),), values=values))
     call.attrs["num_scales"] = scales
@@ -134,7 +135,9 @@ def _inner_product(d, call):
     if dtype == "int8":
         a["scales_offset"] = d.of(0, 3)
         a["quantize_rows"] = d.chance(0.3)
-    _weights(d, call, dtype, offset=a.get("scales_offset", 0))
+        a["balance_rows"] = a["quantize_rows"] and d.chance(0.5)
+    factors = a["weights_shape"][0] if a.get("balance_rows") else 0
+    _weights(d, call, dtype, offset=a.get("scales_offset", 0), factors=factors)
 
 
 def _packed_matmul(d, call):
@@ -234,6 +237,10 @@ def stand_for(call, a):
             found.append(x if kept else real(x, quantization).astype(np.float32))
     if a.get("quantize_rows"):
         x = found[0].T if a.get("transpose_a") else found[0]
+        if a.get("balance_rows"):
+            rows, columns = a["weights_shape"]
+            first = a.get("scales_offset", 0) + columns
+            x = x * np.ravel(scales[0])[first : first + rows]
         x = _quantized_rows(x)
         found[0] = x.T if a.get("transpose_a") else x
     return found
