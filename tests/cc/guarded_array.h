@@ -8,14 +8,15 @@
 
 namespace bd {
 
-// All bytes are 0xa5 at first.
+// All bytes are 0xa5 at first, or `fill`.
 class GuardedArray {
  public:
-  explicit GuardedArray(int64_t bytes, GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd)
+  explicit GuardedArray(int64_t bytes, GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd,
+                        int fill = 0xa5)
       : bytes_(bytes), floats_((bytes + 3) / 4, guard) {
     const int64_t whole = static_cast<int64_t>(floats_.size()) * 4;
     data_ = reinterpret_cast<char*>(floats_.data());
-    std::memset(data_, 0xa5, whole);
+    std::memset(data_, fill, whole);
     if (guard == GuardedBuffer::kAtEnd) data_ += whole - bytes;
   }
 

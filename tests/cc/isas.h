@@ -2,7 +2,10 @@
 // emulate, which with AVX2 are those above it (cc/base/cpu/kernel_table.h).
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "cc/base/cpu/isa.h"
@@ -24,6 +27,9 @@ inline std::vector<Isa> TestIsas(Isa last = Isa::kAvx512, bool of_bytes = false)
   }
   return isas;
 }
+// Names the cases of a test whose parameter is a set.
+inline std::string IsaParam(const testing::TestParamInfo<Isa>& info) { return IsaName(info.param); }
+
 inline std::vector<Isa> TestIsasOfBytes() { return TestIsas(Isa::kAvx512Bf16, true); }
 
 }  // namespace bd

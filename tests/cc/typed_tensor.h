@@ -77,4 +77,20 @@ class TypedTensor {
   std::vector<char> expected_;
 };
 
+// Held to the bits that reorders to float32 and back give around the work on float32, which
+// run(desc, src, dst) does.
+template <typename Desc, typename Run>
+void CheckTypes(const Desc& f32, const ElementType& from, const ElementType& to, Isa isa,
+                ThreadPool& pool, Run&& run) {
+  TypedTensor src(f32.src, from, isa, pool), dst(f32.dst, to, isa, pool);
+  run(f32, src.floats(), dst.floats());
+  dst.Expect();
+  Desc desc = f32;
+  desc.src = src.view(), desc.dst = dst.view();
+  desc.src_quantization = from.quantization, desc.dst_quantization = to.quantization;
+  run(desc, src.data(), dst.data());
+  EXPECT_EQ(dst.Difference(), -1) << IsaName(isa) << " " << desc.src.ToString() << " to "
+                                  << desc.dst.ToString();
+}
+
 }  // namespace bd

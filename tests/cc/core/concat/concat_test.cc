@@ -62,8 +62,7 @@ class ConcatOnEveryIsa : public testing::TestWithParam<Isa> {
   ThreadPool pool_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConcatOnEveryIsa, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConcatOnEveryIsa, testing::ValuesIn(TestIsas()), IsaParam);
 
 TEST_P(ConcatOnEveryIsa, WholeBlocksAreCopied) {
   for (int64_t n : {1, 3}) {

@@ -224,14 +224,11 @@ TEST(Eltwise, AffineMapsOfNarrowTypes) {
           "eltwise(linear,alpha=2,beta=3);eltwise(relu)", "eltwise(relu6)", "eltwise(abs)"}) {
       for (const auto& [from, to] : types) {
         for (int64_t pixels : {1, 700}) {
-          EltwiseDesc desc = Desc(2, kChannels, pixels, true, text);
-          TypedTensor src(desc.src, from, isa, pool), dst(desc.src, to, isa, pool);
-          RunEltwise(Plan(desc, isa), src.floats(), args, dst.floats(), pool);
-          dst.Expect();
-          desc.src = src.view(), desc.dst = dst.view();
-          desc.src_quantization = from.quantization, desc.dst_quantization = to.quantization;
-          RunEltwise(Plan(desc, isa), src.data(), args, dst.data(), pool);
-          EXPECT_EQ(dst.Difference(), -1) << IsaName(isa) << " \"" << text << "\", " << pixels;
+          SCOPED_TRACE(text);
+          CheckTypes(Desc(2, kChannels, pixels, true, text), from, to, isa, pool,
+                     [&](const EltwiseDesc& d, const void* src, void* dst) {
+                       RunEltwise(Plan(d, isa), src, args, dst, pool);
+                     });
         }
       }
     }

@@ -103,8 +103,7 @@ class PoolOnEveryIsa : public testing::TestWithParam<Isa> {
   ThreadPool pool_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, PoolOnEveryIsa, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, PoolOnEveryIsa, testing::ValuesIn(TestIsas()), IsaParam);
 
 // Row widths around every tile size, strides above and below the kernel, kernels
 // larger than the input (SAME), both parities of the asymmetric SAME padding.

@@ -34,23 +34,17 @@ PoolDesc Windowed(PoolKind kind, Layout layout, const Dims& dims, Window1d axis)
 class PoolTypes : public testing::TestWithParam<Isa> {
  protected:
   void Check(const PoolDesc& f32, const ElementType& from, const ElementType& to) {
-    TypedTensor src(f32.src, from, GetParam(), pool_), dst(f32.dst, to, GetParam(), pool_);
-    PoolDesc desc = f32;
-    desc.src = src.view(), desc.dst = dst.view();
-    desc.src_quantization = from.quantization, desc.dst_quantization = to.quantization;
-    PoolPlan floats, plan;
-    ASSERT_EQ(MakePoolPlan(f32, GetParam(), &floats), "");
-    ASSERT_EQ(MakePoolPlan(desc, GetParam(), &plan), "");
-    RunPool(floats, src.floats(), dst.floats(), pool_);
-    dst.Expect();
-    RunPool(plan, src.data(), dst.data(), pool_);
-    EXPECT_EQ(dst.Difference(), -1) << desc.src.ToString() << " to " << desc.dst.ToString();
+    CheckTypes(f32, from, to, GetParam(), pool_,
+               [&](const PoolDesc& d, const void* src, void* dst) {
+                 PoolPlan plan;
+                 ASSERT_EQ(MakePoolPlan(d, GetParam(), &plan), "");
+                 RunPool(plan, src, dst, pool_);
+               });
   }
   ThreadPool pool_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, PoolTypes, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, PoolTypes, testing::ValuesIn(TestIsas()), IsaParam);
 
 TEST_P(PoolTypes, EveryPair) {
   const TensorView plane(DataType::f32, Layout::nChw16c, {2, 37, 3, 30});

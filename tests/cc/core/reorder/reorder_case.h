@@ -14,7 +14,7 @@
 #include "cc/core/reorder/reorder.h"
 #include "tests/cc/convert_ref.h"
 #include "tests/cc/core/reorder/reorder_ref.h"
-#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/guarded_array.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/layouts.h"
 
@@ -25,23 +25,10 @@ constexpr DataType kF32 = DataType::f32;
 
 // The memory of a tensor between guard pages, every byte 0xff to begin with: NaN as
 // float32, bfloat16 and float16.
-class Memory {
- public:
+struct Memory : GuardedArray {
   explicit Memory(const TensorDesc& desc, GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd)
-      : bytes_(desc.size_bytes()), floats_((bytes_ + 3) / 4, guard) {
-    memset(floats_.data(), 0xff, floats_.size() * sizeof(float));
-    const int64_t surplus = static_cast<int64_t>(floats_.size() * sizeof(float)) - bytes_;
-    data_ = reinterpret_cast<char*>(floats_.data());
-    if (guard == GuardedBuffer::kAtEnd) data_ += surplus;
-  }
-  char* data() { return data_; }
-  const char* data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  int64_t bytes_;
-  GuardedBuffer floats_;
-  char* data_;
+      : GuardedArray(desc.size_bytes(), guard, 0xff) {}
+  char* data() { return As<char>(); }
 };
 
 // Sets the elements of a tensor, not its tail, to value(i), i counting in row-major
@@ -101,8 +88,7 @@ class Reorder : public testing::TestWithParam<Isa> {
 
   ThreadPool pool_{3};
 };
-INSTANTIATE_TEST_SUITE_P(Isas, Reorder, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, Reorder, testing::ValuesIn(TestIsas()), IsaParam);
 
 }  // namespace
 }  // namespace bd

@@ -42,17 +42,12 @@ class ResizeOnEveryIsa : public testing::TestWithParam<Isa> {
   }
   void CheckTypes(ResizeDesc f32, const ElementType& from, const ElementType& to, int64_t width) {
     f32.src = View(2, 20, 4, 5), f32.dst = View(2, 20, 8, width);
-    TypedTensor src(f32.src, from, GetParam(), pool_), dst(f32.dst, to, GetParam(), pool_);
-    ResizeDesc desc = f32;
-    desc.src = src.view(), desc.dst = dst.view();
-    desc.src_quantization = from.quantization, desc.dst_quantization = to.quantization;
-    ResizePlan floats, plan;
-    ASSERT_EQ(MakeResizePlan(f32, GetParam(), &floats), "");
-    ASSERT_EQ(MakeResizePlan(desc, GetParam(), &plan), "");
-    RunResize(floats, src.floats(), dst.floats(), pool_);
-    dst.Expect();
-    RunResize(plan, src.data(), dst.data(), pool_);
-    EXPECT_EQ(dst.Difference(), -1) << desc.src.ToString() << " to " << desc.dst.ToString();
+    bd::CheckTypes(f32, from, to, GetParam(), pool_,
+                   [&](const ResizeDesc& d, const void* src, void* dst) {
+                     ResizePlan plan;
+                     ASSERT_EQ(MakeResizePlan(d, GetParam(), &plan), "");
+                     RunResize(plan, src, dst, pool_);
+                   });
   }
   void CheckAll(const TensorView& src, const TensorView& dst) {
     for (ResizeKind kind : kKinds) {
@@ -66,8 +61,7 @@ class ResizeOnEveryIsa : public testing::TestWithParam<Isa> {
   ThreadPool pool_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, ResizeOnEveryIsa, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, ResizeOnEveryIsa, testing::ValuesIn(TestIsas()), IsaParam);
 
 // Larger, smaller, by whole factors and by others.
 TEST_P(ResizeOnEveryIsa, Sizes) {

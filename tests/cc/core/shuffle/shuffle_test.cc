@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/cc/core/shuffle/shuffle_ref.h"
-#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/guarded_array.h"
 #include "tests/cc/isas.h"
 
 namespace bd {
@@ -19,20 +19,6 @@ std::string Text(const ShuffleDesc& d) {
          " inner " + std::to_string(d.inner) + " group " + std::to_string(d.group) + " block " +
          std::to_string(d.block) + " bytes " + std::to_string(d.element_bytes);
 }
-
-// Any number of bytes between guard pages; multiples of four touch them at both ends.
-class Bytes {
- public:
-  Bytes(int64_t size, GuardedBuffer::Guard guard)
-      : buffer_((size + 3) / 4, guard),
-        data_(reinterpret_cast<uint8_t*>(buffer_.data()) +
-              (guard == GuardedBuffer::kAtEnd ? (size + 3) / 4 * 4 - size : 0)) {}
-  uint8_t* data() { return data_; }
-
- private:
-  GuardedBuffer buffer_;
-  uint8_t* data_;
-};
 
 // All bytes differ from their neighbours; a blocked src has garbage in its tail.
 void Fill(int64_t size, uint8_t* data) {
@@ -54,12 +40,14 @@ class Shuffle : public testing::TestWithParam<Isa> {
   void Check(const ShuffleDesc& desc, GuardedBuffer::Guard guard) {
     SCOPED_TRACE(Text(desc));
     const int64_t size = desc.size_bytes();
-    Bytes src(size, guard), dst(size, guard);
+    GuardedArray src(size, guard), dst(size, guard);
     std::vector<uint8_t> expected(size);
-    Fill(size, src.data());
+    Fill(size, src.As<uint8_t>());
     RunShuffle(Plan(desc), src.data(), dst.data(), pool_);
-    ShuffleRef(desc, src.data(), expected.data());
-    for (int64_t i = 0; i < size; ++i) ASSERT_EQ(dst.data()[i], expected[i]) << "at byte " << i;
+    ShuffleRef(desc, src.As<uint8_t>(), expected.data());
+    for (int64_t i = 0; i < size; ++i) {
+      ASSERT_EQ(dst.As<uint8_t>()[i], expected[i]) << "at byte " << i;
+    }
   }
 
   void CheckBothEnds(const ShuffleDesc& desc) {
@@ -69,8 +57,7 @@ class Shuffle : public testing::TestWithParam<Isa> {
 
   ThreadPool pool_{2};
 };
-INSTANTIATE_TEST_SUITE_P(Isas, Shuffle, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, Shuffle, testing::ValuesIn(TestIsas()), IsaParam);
 
 TEST_P(Shuffle, EveryDivisorOfManySizes) {
   for (int64_t bytes : {1, 2, 4, 8}) {

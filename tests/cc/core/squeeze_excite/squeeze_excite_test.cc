@@ -109,8 +109,7 @@ class SqueezeExciteOnEveryIsa : public testing::TestWithParam<Isa> {
   ThreadPool pool_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, SqueezeExciteOnEveryIsa, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, SqueezeExciteOnEveryIsa, testing::ValuesIn(TestIsas()), IsaParam);
 
 // Tails of both widths around every number of vectors that a loop takes at once.
 TEST_P(SqueezeExciteOnEveryIsa, TailsOfChannelsAndOfSqueezedOnes) {

@@ -89,8 +89,7 @@ class Convert : public testing::TestWithParam<Isa> {
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(Isas, Convert, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, Convert, testing::ValuesIn(TestIsas()), IsaParam);
 
 TEST_P(Convert, StoresMatchTheReference) {
   for (int i = 0; i < kNumDataTypes; ++i) ExpectStoresLikeReference(static_cast<DataType>(i));
