@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "cc/core/gemm/gemm.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "tests/cc/convert_ref.h"
+#include "tests/cc/core/gemm/gemm_ref.h"
 #include "tests/cc/guarded_array.h"
 #include "tests/cc/isas.h"
 
@@ -156,14 +156,10 @@ class GemmNarrowTest : public ::testing::TestWithParam<Isa> {
     for (int64_t j = 0; j < num_scales; ++j) {
       scales.As<float>()[j] = 0.0625f * static_cast<float>(1 + j % 5);
     }
-    GuardedArray packed(plan.packed_bytes, guard), scratch(GemmScratchBytes(plan, c.m));
     ThreadPool pool(threads);
-    PackGemm(plan, {b.data(), c.transposed ? 1 : c.n, c.transposed ? b_rows : 1},
-             packed.As<float>(), &pool);
     GemmArgs args;
     args.a = a.data();
     args.a_row_stride = a_stride;
-    args.packed = packed.As<float>();
     args.b_scales = bytes || int4 ? scales.As<float>() : nullptr;
     args.bias = c.bias ? bias.As<float>() : nullptr;
     args.c = dst.data();
@@ -174,8 +170,8 @@ class GemmNarrowTest : public ::testing::TestWithParam<Isa> {
     args.clamp = c.clamp;
     args.lo = -40.f;
     args.hi = 55.f;
-    args.scratch = scratch.data();
-    RunGemm(plan, args, c.m, pool);
+    PackAndRun(plan, {b.data(), c.transposed ? 1 : c.n, c.transposed ? b_rows : 1}, args, c.m, pool,
+               guard);
     for (int64_t i = 0; i < c.m; ++i) {
       for (int64_t j = 0; j < c.n; ++j) {
         const int64_t at = i * c_stride + j;
@@ -189,6 +185,45 @@ class GemmNarrowTest : public ::testing::TestWithParam<Isa> {
       }
     }
     ASSERT_EQ(std::memcmp(dst.data(), expected.data(), expected.bytes()), 0) << "between rows";
+  }
+
+  // A chain of floats between the sums and C.
+  void CheckChain(GemmDesc desc, int64_t m) {
+    const int64_t k = desc.k = 33, n = desc.n = 77;
+    const bool bytes = desc.a == DataType::u8, int4 = desc.b == DataType::u8;
+    const int64_t b_rows = int4 ? (k + 1) / 2 : k;
+    const int64_t num_scales = int4 ? 2 * ((k + desc.group - 1) / desc.group) * n : n;
+    const DataType dst_type = desc.tensors.dst.dtype;
+    GuardedArray a(m * k * SizeOf(desc.a)), b(b_rows * n * SizeOf(desc.b));
+    GuardedArray dst(m * n * SizeOf(dst_type));
+    std::vector<float> channel(n), tensor(m * n), scales(num_scales);
+    Fill(desc.a, m * k, bytes ? 0 : -3, bytes ? 255 : 3, a.data());
+    Fill(desc.b, b_rows * n, int4 ? 0 : bytes ? -127 : -7, int4 ? 255 : bytes ? 127 : 7, b.data());
+    Fill(DataType::f32, n, -3, 3, channel.data());
+    Fill(DataType::f32, m * n, -30, 30, tensor.data());
+    for (int64_t j = 0; j < num_scales; ++j) scales[j] = j % 2 == 0 ? 0.125f : 0.5f;
+    PostOpChain chain;
+    std::string error;
+    ASSERT_TRUE(PostOpChain::Parse("binary(mul,channel,#0);binary(add,tensor,#1);eltwise(relu)",
+                                   &chain, &error))
+        << error;
+    const float* operands[] = {channel.data(), tensor.data()};
+    const BoundPostOps bound(chain, GetParam(), n, operands, nullptr);
+    GemmArgs args = DenseArgs(desc, a.data(), dst.data());
+    args.b_scales = desc.b == DataType::bf16 ? nullptr : scales.data();
+    args.program = bound.program();
+    PlanAndRun(desc, GetParam(), {b.data(), n, 1}, args, m, 2);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const float x = Sum({m, k, n, desc}, args, b.data(), i, j);
+        uint32_t expected;
+        StoreReal(dst_type, desc.tensors.dst.quantization,
+                  std::fmax(0.f, x * channel[j] + tensor[i * n + j]), &expected, 0);
+        ASSERT_EQ(LoadAsFloatRef(dst_type, dst.data(), i * n + j),
+                  LoadAsFloatRef(dst_type, &expected, 0))
+            << "row " << i << " of " << m << ", column " << j;
+      }
+    }
   }
 
   std::mt19937 rng_{7};

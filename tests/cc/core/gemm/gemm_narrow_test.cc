@@ -4,8 +4,7 @@
 namespace bd {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Isas, GemmNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, GemmNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()), IsaParam);
 
 const GemmDesc kInputs[] = {
     Types(DataType::bf16, DataType::bf16), Types(DataType::f32, DataType::bf16),
@@ -60,27 +59,16 @@ TEST_P(GemmNarrowTest, LargestSums) {
       Case c = {2, k, 3, types};
       c.a_least = c.a_most = 255 - zero_point;
       Check(c, Guard::kAtEnd);
-      GemmPlan plan;
       GemmDesc desc = types;
       desc.k = k;
       desc.n = 1;
-      ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
       std::vector<uint8_t> a(k, static_cast<uint8_t>(255 - zero_point));
       std::vector<int8_t> b(k, 127);
-      std::vector<float> packed(plan.packed_bytes / 4), scratch(GemmScratchBytes(plan, 1) / 4);
-      ThreadPool pool(1);
-      PackGemm(plan, {b.data(), 1, 1}, packed.data(), nullptr);
-      GemmArgs args;
       const float scale = 1.f;
       float dst = 0;
-      args.a = a.data();
-      args.a_row_stride = k;
-      args.packed = packed.data();
+      GemmArgs args = DenseArgs(desc, a.data(), &dst);
       args.b_scales = &scale;
-      args.c = &dst;
-      args.c_row_stride = 1;
-      args.scratch = scratch.data();
-      RunGemm(plan, args, 1, pool);
+      PlanAndRun(desc, GetParam(), {b.data(), 1, 1}, args, 1);
       const int64_t sum = k * 127 * (zero_point == 0 ? 255 : -255);
       ASSERT_LE(std::llabs(sum), INT32_MAX);
       EXPECT_EQ(dst, static_cast<float>(sum));
@@ -105,54 +93,9 @@ TEST_P(GemmNarrowTest, NothingToDo) {
   }
 }
 
-// A chain of floats between the sums and a C of another type.
 TEST_P(GemmNarrowTest, Chains) {
-  constexpr int64_t m = 19, k = 33, n = 45;
-  for (DataType dst_type : {DataType::f32, DataType::bf16, DataType::u8}) {
-    GemmDesc desc = Types(DataType::u8, DataType::s8, dst_type);
-    desc.k = k;
-    desc.n = n;
-    std::vector<uint8_t> a(m * k);
-    std::vector<int8_t> b(k * n);
-    std::vector<float> channel(n), tensor(m * n), scales(n, 0.125f);
-    Fill(DataType::u8, m * k, 0, 255, a.data());
-    Fill(DataType::s8, k * n, -127, 127, b.data());
-    Fill(DataType::f32, n, -3, 3, channel.data());
-    Fill(DataType::f32, m * n, -30, 30, tensor.data());
-    PostOpChain chain;
-    std::string error;
-    ASSERT_TRUE(PostOpChain::Parse("binary(mul,channel,#0);binary(add,tensor,#1);eltwise(relu)",
-                                   &chain, &error))
-        << error;
-    const float* operands[] = {channel.data(), tensor.data()};
-    const BoundPostOps bound(chain, GetParam(), n, operands, nullptr);
-    GemmPlan plan;
-    ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
-    std::vector<float> packed(plan.packed_bytes / 4), scratch(GemmScratchBytes(plan, m) / 4);
-    GuardedArray dst(m * n * SizeOf(dst_type));
-    PackGemm(plan, {b.data(), n, 1}, packed.data(), nullptr);
-    GemmArgs args;
-    args.a = a.data();
-    args.a_row_stride = k;
-    args.packed = packed.data();
-    args.b_scales = scales.data();
-    args.c = dst.data();
-    args.c_row_stride = n;
-    args.program = bound.program();
-    args.scratch = scratch.data();
-    ThreadPool pool(2);
-    RunGemm(plan, args, m, pool);
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
-        const float x = Sum({m, k, n, desc}, args, b.data(), i, j);
-        uint32_t expected;
-        StoreReal(dst_type, desc.tensors.dst.quantization,
-                  std::fmax(0.f, x * channel[j] + tensor[i * n + j]), &expected, 0);
-        ASSERT_EQ(LoadAsFloatRef(dst_type, dst.data(), i * n + j),
-                  LoadAsFloatRef(dst_type, &expected, 0))
-            << "at " << i << " " << j;
-      }
-    }
+  for (DataType dst : {DataType::f32, DataType::bf16, DataType::u8}) {
+    CheckChain(Types(DataType::u8, DataType::s8, dst), 19);
   }
 }
 
@@ -167,20 +110,8 @@ TEST_P(GemmNarrowTest, AccuracyOfBfloat16) {
   GemmDesc desc = Types(DataType::bf16, DataType::bf16);
   desc.k = k;
   desc.n = n;
-  GemmPlan plan;
-  ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
-  std::vector<float> packed(plan.packed_bytes / 4), scratch(GemmScratchBytes(plan, m) / 4);
   std::vector<float> dst(m * n);
-  PackGemm(plan, {b.data(), n, 1}, packed.data(), nullptr);
-  GemmArgs args;
-  args.a = a.data();
-  args.a_row_stride = k;
-  args.packed = packed.data();
-  args.c = dst.data();
-  args.c_row_stride = n;
-  args.scratch = scratch.data();
-  ThreadPool pool(1);
-  RunGemm(plan, args, m, pool);
+  PlanAndRun(desc, GetParam(), {b.data(), n, 1}, DenseArgs(desc, a.data(), dst.data()), m);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;

@@ -1,11 +1,43 @@
-// The definition of the matrix product, for tests.
+// The definition of the matrix product, and how tests run it.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "cc/base/size.h"
 #include "cc/core/gemm/gemm.h"
+#include "tests/cc/guarded_array.h"
 
 namespace bd {
+
+// Of dense matrices.
+inline GemmArgs DenseArgs(const GemmDesc& desc, const void* a, void* c) {
+  GemmArgs args;
+  args.a = a;
+  args.a_row_stride = desc.k;
+  args.c = c;
+  args.c_row_stride = desc.n;
+  return args;
+}
+
+// Packs B and multiplies, in memory that ends, or begins, at guard pages.
+inline void PackAndRun(const GemmPlan& plan, const GemmB& b, GemmArgs args, int64_t rows,
+                       ThreadPool& pool, GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
+  GuardedArray packed(plan.packed_bytes, guard);
+  GuardedArray scratch(RoundUp(GemmScratchBytes(plan, rows), 64));
+  PackGemm(plan, b, packed.As<float>(), &pool);
+  args.packed = packed.As<float>();
+  args.scratch = scratch.data();
+  RunGemm(plan, args, rows, pool);
+}
+inline void PlanAndRun(const GemmDesc& desc, Isa isa, const GemmB& b, const GemmArgs& args,
+                       int64_t rows, int threads = 1) {
+  GemmPlan plan;
+  ASSERT_EQ(MakeGemmPlan(desc, isa, &plan), "");
+  ThreadPool pool(threads);
+  PackAndRun(plan, b, args, rows, pool);
+}
 
 // The definition for floats, in double, for tests; of `program` nothing.
 inline void GemmRef(const GemmDesc& desc, const GemmB& b, const GemmArgs& args, int64_t rows) {

@@ -86,13 +86,10 @@ class GemmTest : public ::testing::TestWithParam<std::tuple<Isa, bool>> {
     GemmPlan plan;
     ASSERT_EQ(MakeGemmPlan(Describe(c.k, c.n), isa(), &plan), "");
     EXPECT_EQ(plan.pairs, pairs() && isa() == Isa::kAvx512);
-    GuardedBuffer packed(plan.packed_bytes / 4, guard), scratch(GemmScratchBytes(plan, c.m) / 4);
     ThreadPool pool(threads);
-    PackGemm(plan, b, packed.data(), &pool);
     GemmArgs args;
     args.a = a.data();
     args.a_row_stride = a_stride;
-    args.packed = packed.data();
     args.bias = c.bias ? bias.data() : nullptr;
     args.c = dst.data();
     args.c_row_stride = c_stride;
@@ -102,8 +99,7 @@ class GemmTest : public ::testing::TestWithParam<std::tuple<Isa, bool>> {
     args.clamp = c.clamp;
     args.lo = -40.f;
     args.hi = 55.f;
-    args.scratch = scratch.data();
-    RunGemm(plan, args, c.m, pool);
+    PackAndRun(plan, b, args, c.m, pool, guard);
     std::vector<float> expected(dst.size(), 77.f);
     args.c = expected.data();
     GemmRef(plan.desc, b, args, c.m);
@@ -122,7 +118,6 @@ INSTANTIATE_TEST_SUITE_P(Isas, GemmTest,
 // One large value in a row or a column of A leaves the other rows as accurate as they were:
 // |error| <= 60 eps sum |a| |b| in every element.
 TEST_P(GemmTest, OutliersSpoilNoOtherRow) {
-  ThreadPool pool(2);
   for (const int64_t k : {32, 256, 300}) {
     constexpr int64_t kRows = 40, kColumns = 72;
     for (const bool in_row : {true, false}) {
@@ -135,18 +130,9 @@ TEST_P(GemmTest, OutliersSpoilNoOtherRow) {
         for (int64_t i = 0; i < kRows; ++i) {
           for (int64_t c = 0; c < k; ++c) a[i * k + c] *= (in_row ? i == 7 : c == 9) ? large : 1.f;
         }
-        GemmPlan plan;
-        ASSERT_EQ(MakeGemmPlan(Describe(k, kColumns), isa(), &plan), "");
-        GuardedBuffer packed(plan.packed_bytes / 4), scratch(GemmScratchBytes(plan, kRows) / 4);
-        PackGemm(plan, {b.data(), kColumns, 1}, packed.data(), &pool);
-        GemmArgs args;
-        args.a = a.data();
-        args.a_row_stride = k;
-        args.packed = packed.data();
-        args.c = dst.data();
-        args.c_row_stride = kColumns;
-        args.scratch = scratch.data();
-        RunGemm(plan, args, kRows, pool);
+        const GemmDesc desc = Describe(k, kColumns);
+        PlanAndRun(desc, isa(), {b.data(), kColumns, 1}, DenseArgs(desc, a.data(), dst.data()),
+                   kRows, 2);
         for (int64_t i = 0; i < kRows; ++i) {
           for (int64_t j = 0; j < kColumns; ++j) {
             double sum = 0, magnitude = 0;
@@ -230,28 +216,21 @@ TEST_P(GemmTest, SplitsKeepBits) {
   for (float& x : b) x = normal(rng);
   GemmPlan plan;
   ASSERT_EQ(MakeGemmPlan(Describe(k, n), isa(), &plan), "");
-  GuardedBuffer packed(plan.packed_bytes / 4), scratch(GemmScratchBytes(plan, m) / 4);
-  PackGemm(plan, {b.data(), n, 1}, packed.data(), nullptr);
-  GemmArgs args;
-  args.a = a.data();
-  args.a_row_stride = k;
-  args.packed = packed.data();
-  args.c_row_stride = n;
-  args.c = whole.data();
-  args.scratch = scratch.data();
+  const GemmB of_b = {b.data(), n, 1};
+  GemmArgs args = DenseArgs(plan.desc, a.data(), whole.data());
   ThreadPool one(1);
-  RunGemm(plan, args, m, one);
+  PackAndRun(plan, of_b, args, m, one);
   args.c = parts.data();
   for (int threads : {2, 3, 5}) {
     std::fill(parts.begin(), parts.end(), 0.f);
     ThreadPool pool(threads);
-    RunGemm(plan, args, m, pool);
+    PackAndRun(plan, of_b, args, m, pool);
     EXPECT_EQ(whole, parts) << threads << " threads";
   }
   for (int exponent : {-40, 12, 40}) {
     for (size_t i = 0; i < a.size(); ++i) scaled[i] = std::ldexp(a[i], exponent);
     args.a = scaled.data();
-    RunGemm(plan, args, m, one);
+    PackAndRun(plan, of_b, args, m, one);
     for (float& x : parts) x = std::ldexp(x, -exponent);
     double largest = 0.;
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -276,23 +255,13 @@ TEST_P(GemmTest, Chains) {
         << error;
     const float* operands[] = {channel.data(), tensor.data()};
     const BoundPostOps bound(chain, isa(), n, operands, nullptr);
-    GemmPlan plan;
-    ASSERT_EQ(MakeGemmPlan(Describe(k, n), isa(), &plan), "");
-    GuardedBuffer packed(plan.packed_bytes / 4), scratch(GemmScratchBytes(plan, m) / 4);
-    PackGemm(plan, {b.data(), n, 1}, packed.data(), nullptr);
-    GemmArgs args;
-    args.a = a.data();
-    args.a_row_stride = k;
-    args.packed = packed.data();
-    args.c_row_stride = n;
-    args.c = dst.data();
+    const GemmDesc desc = Describe(k, n);
+    GemmArgs args = DenseArgs(desc, a.data(), dst.data());
     args.program = bound.program();
-    args.scratch = scratch.data();
-    ThreadPool pool(2);
-    RunGemm(plan, args, m, pool);
+    PlanAndRun(desc, isa(), {b.data(), n, 1}, args, m, 2);
     std::vector<float> expected(m * n);
     args.c = expected.data();
-    GemmRef(plan.desc, {b.data(), n, 1}, args, m);
+    GemmRef(desc, {b.data(), n, 1}, args, m);
     for (int64_t i = 0; i < m * n; ++i) {
       ASSERT_NEAR(dst[i], std::max(0.f, expected[i] * channel[i % n] + tensor[i]), Bound(k, 30.))
           << "at " << i;

@@ -8,7 +8,7 @@ namespace {
 class GemmWidenTest : public GemmNarrowTest {};
 
 INSTANTIATE_TEST_SUITE_P(Isas, GemmWidenTest, ::testing::ValuesIn(TestIsas(Isa::kAvx512Bf16)),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+                         IsaParam);
 
 GemmDesc Widening(DataType b) {
   GemmDesc d = Types(DataType::f32, b);
@@ -54,50 +54,8 @@ TEST_P(GemmWidenTest, Splits) {
 
 // A chain behind the sums of one row, of rows that read B as it is packed, and of widened panels.
 TEST_P(GemmWidenTest, Chains) {
-  constexpr int64_t k = 33, n = 77;
-  PostOpChain chain;
-  std::string error;
-  ASSERT_TRUE(PostOpChain::Parse("binary(mul,channel,#0);binary(add,tensor,#1);eltwise(relu)",
-                                 &chain, &error))
-      << error;
-  for (GemmDesc desc : kWidening) {
-    desc.k = k;
-    desc.n = n;
-    const bool int4 = desc.b == DataType::u8;
-    const int64_t num_scales = int4 ? 2 * CeilDiv(k, desc.group) * n : n;
-    for (int64_t m : {1, 2, 3, 6, 7, 19, 20, 21}) {
-      std::vector<float> a(m * k), channel(n), tensor(m * n), scales(num_scales), dst(m * n);
-      std::vector<uint16_t> b(k * n);
-      Fill(DataType::f32, m * k, -3, 3, a.data());
-      Fill(desc.b, k * n, int4 ? 0 : -7, int4 ? 255 : 7, b.data());
-      Fill(DataType::f32, n, -3, 3, channel.data());
-      Fill(DataType::f32, m * n, -30, 30, tensor.data());
-      for (int64_t j = 0; j < num_scales; ++j) scales[j] = j % 2 == 0 ? 0.125f : 0.5f;
-      const float* operands[] = {channel.data(), tensor.data()};
-      const BoundPostOps bound(chain, GetParam(), n, operands, nullptr);
-      GemmPlan plan;
-      ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
-      GuardedArray packed(plan.packed_bytes), scratch((GemmScratchBytes(plan, m) + 63) / 64 * 64);
-      PackGemm(plan, {b.data(), n, 1}, packed.As<float>(), nullptr);
-      GemmArgs args;
-      args.a = a.data();
-      args.a_row_stride = k;
-      args.packed = packed.As<float>();
-      args.b_scales = desc.b == DataType::bf16 ? nullptr : scales.data();
-      args.c = dst.data();
-      args.c_row_stride = n;
-      args.program = bound.program();
-      args.scratch = scratch.data();
-      ThreadPool pool(2);
-      RunGemm(plan, args, m, pool);
-      for (int64_t i = 0; i < m; ++i) {
-        for (int64_t j = 0; j < n; ++j) {
-          const float x = Sum({m, k, n, desc}, args, b.data(), i, j);
-          ASSERT_EQ(dst[i * n + j], std::fmax(0.f, x * channel[j] + tensor[i * n + j]))
-              << "row " << i << " of " << m << ", column " << j;
-        }
-      }
-    }
+  for (const GemmDesc& desc : kWidening) {
+    for (int64_t m : {1, 2, 3, 6, 7, 19, 20, 21}) CheckChain(desc, m);
   }
 }
 
@@ -186,20 +144,9 @@ TEST_P(GemmWidenTest, InPairs) {
     for (size_t i = 0; i < b.size(); ++i) {
       StoreFloatRef(desc.b, (scaled ? 40.f : 1.f) * normal(rng_), b.data(), i);
     }
-    GemmPlan plan;
-    ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
-    GuardedArray packed(plan.packed_bytes), scratch((GemmScratchBytes(plan, m) + 63) / 64 * 64);
-    ThreadPool pool(2);
-    PackGemm(plan, {b.data(), n, 1}, packed.As<float>(), nullptr);
-    GemmArgs args;
-    args.a = a.data();
-    args.a_row_stride = k;
-    args.packed = packed.As<float>();
+    GemmArgs args = DenseArgs(desc, a.data(), dst.data());
     args.b_scales = scaled ? scales.data() : nullptr;
-    args.c = dst.data();
-    args.c_row_stride = n;
-    args.scratch = scratch.data();
-    RunGemm(plan, args, m, pool);
+    PlanAndRun(desc, GetParam(), {b.data(), n, 1}, args, m, 2);
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
         ASSERT_NEAR(dst[i * n + j], Sum({m, k, n, desc}, args, b.data(), i, j), 1e-4)

@@ -176,11 +176,27 @@ inline void ExpectNear(const RnnResult& actual, const RnnResult& expected, doubl
 // gates damp it from step to step.
 constexpr double kBound = 1e-5;
 
-inline void CheckRnn(const RnnCase& c, Isa isa, ThreadPool& pool) {
+inline void CheckRnn(const RnnCase& c, Isa isa, ThreadPool& pool, double bound = kBound) {
   RnnResult expected(c.d), actual(c.d);
   c.Reference(&expected);
   c.Run(isa, pool, &actual);
-  ExpectNear(actual, expected, kBound, std::string(IsaName(isa)) + " " + Name(c.d));
+  ExpectNear(actual, expected, bound, std::string(IsaName(isa)) + " " + Name(c.d));
+}
+
+// In all directions and orders, with masks and lengths and without, from a state.
+template <typename Check>
+void ForDirectionsAndMasks(RnnDesc d, Check&& check) {
+  for (int flags = 0; flags < 64; ++flags) {
+    d.backwards = flags & 1;
+    d.reorders = flags & 2;
+    d.sequences = flags & 4;
+    d.zeros_masked = flags & 8;
+    RnnCase c(d);
+    c.has_mask = flags & 16;
+    c.has_lengths = flags & 32;
+    c.has_state = true;
+    check(&c);
+  }
 }
 
 const CpuModel kPairs = {"AuthenticAMD", 0x19, 0x11};    // Zen 4

@@ -193,18 +193,7 @@ TEST(RnnGrad, MasksLengthsAndDirections) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
     for (RnnKind kind : kRnnKinds) {
-      for (int flags = 0; flags < 64; ++flags) {
-        RnnDesc d = Describe(kind, 4, 4, 3, 17);
-        d.backwards = flags & 1;
-        d.reorders = flags & 2;
-        d.sequences = flags & 4;
-        d.zeros_masked = flags & 8;
-        RnnCase c(d);
-        c.has_mask = flags & 16;
-        c.has_lengths = flags & 32;
-        c.has_state = true;
-        Check(&c, isa, pool);
-      }
+      ForDirectionsAndMasks(Describe(kind, 4, 4, 3, 17), [&](RnnCase* c) { Check(c, isa, pool); });
     }
   }
 }

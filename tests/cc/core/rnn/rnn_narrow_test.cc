@@ -155,10 +155,7 @@ TEST(RnnNarrowOneByOne, IntegersAreExact) {
           StoreFloatRef(weights, x, c.narrow_recurrent.data(), i);
           c.recurrent[i] = x;
         }
-        RnnResult expected(d), actual(d);
-        c.Reference(&expected);
-        c.Run(isa, pool, &actual);
-        ExpectNear(actual, expected, 0., std::string(IsaName(isa)) + " " + Name(d));
+        CheckRnn(c, isa, pool, 0.);
       }
     }
   }

@@ -33,12 +33,8 @@ constexpr int64_t kFew = 6;
 constexpr double kRoundedBound = 0.01;
 
 void CheckRounded(const RnnCase& c, Isa isa, ThreadPool& pool) {
-  RnnResult expected(c.d), actual(c.d);
-  c.Reference(&expected);
-  c.Run(isa, pool, &actual);
   const bool rounds = c.d.batch >= kFew && isa == Isa::kAvx512Bf16;
-  ExpectNear(actual, expected, rounds ? kRoundedBound : kBound,
-             std::string(IsaName(isa)) + " " + Name(c.d));
+  CheckRnn(c, isa, pool, rounds ? kRoundedBound : kBound);
 }
 
 TEST(RnnRounded, SizesOnThreads) {
@@ -81,20 +77,11 @@ TEST(RnnRounded, MasksLengthsAndDirections) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
     for (RnnKind kind : kRnnKinds) {
-      for (int flags = 0; flags < 64; ++flags) {
-        for (int64_t batch : {1, 7}) {
-          RnnDesc d = Rounded(kind, batch, 7, 6, 19);
-          d.backwards = flags & 1;
-          d.reorders = flags & 2;
-          d.sequences = flags & 4;
-          d.zeros_masked = flags & 8;
-          RnnCase c(d);
-          Round(&c.src);
-          c.has_mask = flags & 16;
-          c.has_lengths = flags & 32;
-          c.has_state = true;
-          CheckRounded(c, isa, pool);
-        }
+      for (int64_t batch : {1, 7}) {
+        ForDirectionsAndMasks(Rounded(kind, batch, 7, 6, 19), [&](RnnCase* c) {
+          Round(&c->src);
+          CheckRounded(*c, isa, pool);
+        });
       }
     }
   }
@@ -138,10 +125,7 @@ TEST(RnnRounded, IntegersAreExact) {
         c.recurrent[i] = i % 37 == (i / 37 * 3 + 1) % 37 ? 2.f : 0.f;
         StoreFloatRef(d.weights, c.recurrent[i], c.narrow_recurrent.data(), i);
       }
-      RnnResult expected(d), actual(d);
-      c.Reference(&expected);
-      c.Run(isa, pool, &actual);
-      ExpectNear(actual, expected, 0., std::string(IsaName(isa)) + " " + Name(d));
+      CheckRnn(c, isa, pool, 0.);
     }
   }
 }

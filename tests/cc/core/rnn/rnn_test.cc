@@ -83,18 +83,8 @@ TEST_P(Rnn, MasksLengthsAndDirections) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
     for (RnnKind kind : kRnnKinds) {
-      for (int flags = 0; flags < 64; ++flags) {
-        RnnDesc d = DescribeRnn(kind, 5, 7, 6, 19);
-        d.backwards = flags & 1;
-        d.reorders = flags & 2;
-        d.sequences = flags & 4;
-        d.zeros_masked = flags & 8;
-        RnnCase c(d);
-        c.has_mask = flags & 16;
-        c.has_lengths = flags & 32;
-        c.has_state = true;
-        CheckRnn(c, isa, pool);
-      }
+      ForDirectionsAndMasks(DescribeRnn(kind, 5, 7, 6, 19),
+                            [&](RnnCase* c) { CheckRnn(*c, isa, pool); });
     }
   }
 }
@@ -173,10 +163,7 @@ TEST(RnnOneByOne, IntegersAreExact) {
       c.bias.FillIntegers(3);
       for (float& x : c.recurrent) x = 0.f;
       for (int64_t u = 0; u < units; ++u) c.recurrent[u * units + (u * 3 + 1) % units] = 2.f;
-      RnnResult expected(d), actual(d);
-      c.Reference(&expected);
-      c.Run(isa, pool, &actual);
-      ExpectNear(actual, expected, 0., Name(d));
+      CheckRnn(c, isa, pool, 0.);
     }
   }
   PretendCpu(nullptr);
@@ -211,10 +198,7 @@ TEST_P(Rnn, Magnitudes) {
         }
       }
       for (float& x : c.recurrent) x *= scale > 1.f ? 1.f / scale : 1.f;
-      RnnResult expected(d), actual(d);
-      c.Reference(&expected);
-      c.Run(isa, pool, &actual);
-      ExpectNear(actual, expected, kBound * std::max(1.f, scale), IsaName(isa));
+      CheckRnn(c, isa, pool, kBound * std::max(1.f, scale));
     }
   }
 }
