@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from ..graph import flatten
+from ..graph import flatten, has_gradients
 from ..tensorflow_private import context
 from .node import GRADIENTS
 
@@ -14,16 +14,16 @@ def _region(op, *upstream):
     for node in arguments:
         body.graph_def.node.remove(node)
     inputs = [tf.identity(x) for x in op.inputs]
-    floating = [x for x in inputs if x.dtype.is_floating]
+    sources = [x for x in inputs if has_gradients(x.dtype)]
     results = tf.graph_util.import_graph_def(
         body.graph_def,
         input_map={f"{name}:0": x for name, x in zip(body.inputs, inputs, strict=True)},
         return_elements=[f"{ref.node}:{ref.port}" for ref in body.fetches],
         name="",
     )
-    pairs = [(y, dy) for y, dy in zip(results, upstream, strict=True) if y.dtype.is_floating]
-    grads = iter(tf.gradients([y for y, _ in pairs], floating, [dy for _, dy in pairs]))
-    return [next(grads) if x.dtype.is_floating else None for x in inputs]
+    pairs = [(y, dy) for y, dy in zip(results, upstream, strict=True) if has_gradients(y.dtype)]
+    grads = iter(tf.gradients([y for y, _ in pairs], sources, [dy for _, dy in pairs]))
+    return [next(grads) if has_gradients(x.dtype) else None for x in inputs]
 
 
 GRADIENTS["BlockdnnRegion"] = _region

@@ -42,6 +42,7 @@ from .types import (
     definition,
     dtype,
     dtype_name,
+    has_gradients,
     is_float32,
     outputs,
 )

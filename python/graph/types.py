@@ -116,6 +116,11 @@ def is_float32(view: GraphView, ref: Ref) -> bool:
     return dtype(view, ref) == types_pb2.DT_FLOAT
 
 
+def has_gradients(dtype) -> bool:
+    """Whether tensors of this type have gradients, as TensorFlow has it: a tf.DType."""
+    return dtype.is_floating or dtype.is_complex
+
+
 def dtype_name(dtype: int) -> str:
     """What people call it: "float64", "string"."""
     return dtypes.as_dtype(dtype).name

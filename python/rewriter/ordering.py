@@ -3,7 +3,7 @@
 import numpy as np
 from tensorflow.core.framework import node_def_pb2
 
-from ..graph import Constants, GraphView, Node, Ref, called_functions
+from ..graph import Constants, GraphView, Node, Ref, called_functions, has_gradients
 from ..graph.families import FRAMES, READS
 from ..tensorflow_private import dtypes, op_def_registry, ops
 
@@ -69,8 +69,8 @@ def own_gradients(view: GraphView, constants: Constants) -> tuple[str, ...]:
     names = []
     for node in view:
         if node.op in _NO_GRADIENT:
-            is_number = dtypes.as_dtype(node.attr["T"].type).is_floating
-            changes = is_number and not constants.is_constant(node.inputs[0])
+            counts = has_gradients(dtypes.as_dtype(node.attr["T"].type))
+            changes = counts and not constants.is_constant(node.inputs[0])
             known = (_is_of_moments, _is_of_logsumexp)
             if changes and not any(is_of(view, constants, node) for is_of in known):
                 names.append(node.name)

@@ -4,7 +4,7 @@ import weakref
 
 import tensorflow as tf
 
-from ..graph import Module, restore_library
+from ..graph import Module, has_gradients, restore_library
 from ..tensorflow_private import (
     array_ops,
     call_signature,
@@ -49,7 +49,7 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
             output.set_shape(old.shape)
         if no_gradient:
             outputs = [
-                array_ops.prevent_gradient(y, no_gradient) if y.dtype.is_floating else y
+                array_ops.prevent_gradient(y, no_gradient) if has_gradients(y.dtype) else y
                 for y in outputs
             ]
         return _pack(original, outputs)

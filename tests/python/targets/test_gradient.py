@@ -98,6 +98,21 @@ def test_logsumexp_has_the_gradient_of_its_formula(axis, keepdims, weights, floa
     same(taped(fast, x), taped(function, x))
 
 
+def test_through_complex_numbers(weights, floats, same):
+    """Which stand at the edges of regions, since nothing of ours computes with them."""
+    matrix, x = weights(16, 24), tf.constant(floats(5, 16))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 16])])
+    def function(x):
+        y = tf.cast(tf.matmul(x, matrix), tf.complex64)
+        return tf.abs(tf.signal.fft(y)), tf.matmul(tf.math.real(y), matrix, transpose_b=True), y
+
+    fast = bd.optimize(function)
+    assert fast.report.count("BlockdnnInnerProduct") == 2
+    for place in range(3):
+        same(*(taped(lambda x: tf.abs(f(x)[place]), x) for f in (fast, function)))  # noqa: B023
+
+
 @tf.custom_gradient
 def rounded(x):
     return tf.round(x), lambda dy: dy
