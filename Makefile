@@ -30,6 +30,7 @@ venv_made := $(venv)/venv-done
 required := $(venv)/requirements-done
 hub_required := $(venv)/requirements-kerashub-done
 face_required := $(venv)/requirements-huggingface-done
+strangers := build/benchmarks/strangers
 dev_required := $(venv)/requirements-dev-done
 buildifier := $(venv)/buildifier-done
 built := .build/library-done
@@ -85,9 +86,10 @@ bench: $(installed) ## measures whole networks against their peers
 measure: $(installed) ## measures what the pages show (README=1: what the README shows, 15 minutes) and writes them
 	@cd benchmarks && ../$(python) -m measurements $(if $(README),--readme --minutes 15)
 
-zoo: $(installed) $(hub_required) $(face_required) ## checks and measures networks of all kinds against TensorFlow
+zoo: $(installed) $(hub_required) $(face_required) $(strangers) ## checks and measures networks of all kinds against TensorFlow
 	@$(python) benchmarks/zoo.py && $(python) benchmarks/backbones.py && \
-	  $(python) benchmarks/huggingface.py && $(python) benchmarks/zoo.py --page
+	  $(python) benchmarks/huggingface.py && $(python) benchmarks/zoo.py --page && \
+	  $(python) benchmarks/strangers.py
 
 bench-layers: $(installed) ## measures each convolution against oneDNN's
 	@$(python) benchmarks/run_layers.py
@@ -138,6 +140,11 @@ $(hub_required): benchmarks/requirements-kerashub.txt $(required)
 
 $(face_required): benchmarks/requirements-huggingface.txt $(required)
 	@$(setup) install -r benchmarks/requirements-huggingface.txt
+	@touch $@
+
+$(strangers): benchmarks/requirements-strangers.txt $(required)
+	@rm -rf $@
+	@$(setup) install --no-deps --target $@ -r $<
 	@touch $@
 
 $(buildifier): Makefile | $(dev_required)

@@ -103,7 +103,7 @@ def measure(name: str, seconds: float, quiet=contextlib.nullcontext) -> dict:
     rewriting = time.perf_counter() - start
     difference = _difference(tf.nest.flatten(original(sample)), tf.nest.flatten(fast(sample)))
     with quiet():
-        ours, theirs = _times((fast, original), sample, seconds)
+        ours, theirs = times((fast, original), sample, seconds)
     report = fast.report
     return {
         "converted": (
@@ -114,8 +114,8 @@ def measure(name: str, seconds: float, quiet=contextlib.nullcontext) -> dict:
         "reorders": len(report.reorders),
         "difference": difference,
         "rewriting_s": rewriting,
-        "tf_blockdnn": _of(ours),
-        "tensorflow": _of(theirs),
+        "tf_blockdnn": of_timing(ours),
+        "tensorflow": of_timing(theirs),
         "calls": len(ours.milliseconds),
     }
 
@@ -126,7 +126,7 @@ def _difference(wanted, got) -> float:
     return max(largest_difference([a], [b]).relative for a, b in pairs)
 
 
-def _times(functions, sample, seconds: float) -> list[Timing]:
+def times(functions, sample, seconds: float) -> list[Timing]:
     """Of each function, in turns of `CALLS` calls."""
     calls = [timed(functools.partial(function, sample)) for function in functions]
     turns = {str(i): lambda call=call: [*call(), *call(), *call()] for i, call in enumerate(calls)}
@@ -135,7 +135,7 @@ def _times(functions, sample, seconds: float) -> list[Timing]:
     return list(interleave(turns, runs=rounds, warmup=0).values())
 
 
-def _of(timing: Timing) -> dict[str, float]:
+def of_timing(timing: Timing) -> dict[str, float]:
     return {"min_ms": timing.minimum, "median_ms": timing.median}
 
 

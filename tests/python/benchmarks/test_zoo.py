@@ -87,3 +87,26 @@ def test_a_row_of_a_backbone(zoo):
     assert "6 to 9 calls of each" in page and "\nNot measured: text/z.\n" in page
     assert "Not measured" not in zoo.backbones.section(document | {"missing": []})
     assert zoo.backbones._difference([[1.0, -4.0]], [[1.0, -3.0]]) == 0.25
+
+
+def test_a_network_of_strangers_fails_by_any_of_its_bounds():
+    import strangers
+
+    def judged(**changed):
+        times = {name: {"min_ms": 2.0, "median_ms": 3.0} for name in strangers.TIMES}
+        row = {
+            "converted": 0.5,
+            "reorders": 8,
+            "difference": 1e-5,
+            "noise": 0.0,
+            "rewriting_s": 1.0,
+        }
+        row |= {"rewriting_s": 1.0} | times | changed
+        assert strangers.line("x", row).count("|") == len(strangers.HEADS) + 1
+        return strangers.judged(row)
+
+    assert judged() == judged(difference=1e-3, noise=1e-4) == judged(converted=None) == []
+    assert judged(difference=2e-5, noise=1e-6) == ["is wrong"]
+    assert judged(reorders=9) == ["has 9 reorders"]
+    assert judged(ours={"min_ms": 2.1, "median_ms": 1.0}) == ["is slower than TensorFlow"]
+    assert strangers.judged({"error": "it ended"}) == ["failed"]
