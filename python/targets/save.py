@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 
@@ -50,8 +51,10 @@ def save_functions(
         for one in large:
             del captured[id(one)]
         root._blockdnn_captured = [*({id(t): t for t in held} | captured).values(), *stored]
+        old = os.path.join(folder, "assets", BUNDLE)
         with contextlib.suppress(OSError):  # TensorFlow would write into what others have mapped.
-            os.remove(os.path.join(folder, "assets", BUNDLE))
+            os.remove(old)
+        shutil.rmtree(f"{old}.packed", ignore_errors=True)
         tf.saved_model.save(root, folder, signatures=signatures)
 
 

@@ -22,6 +22,9 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
 void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
                      const float* src = nullptr);
 
+// The power of two by which weights are packed for such a source; 0 for most algorithms.
+int ConvWeightsExponent(const ConvPlan& plan, const float* src);
+
 // `pool.num_threads()` must equal plan.threads.
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool);
 

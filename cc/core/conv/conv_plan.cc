@@ -233,7 +233,13 @@ void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, Thr
   if (plan.packed_bytes == 0) return;
   const Algorithm& algorithm = *plan.algorithm;
   algorithm.pack(plan, hwio, packed, pool);
-  if (src != nullptr && algorithm.suit != nullptr) algorithm.suit(plan, src, packed, pool);
+  const int exponent = ConvWeightsExponent(plan, src);
+  if (exponent != 0) algorithm.suit(plan, exponent, packed, pool);
+}
+
+int ConvWeightsExponent(const ConvPlan& plan, const float* src) {
+  const auto exponent = plan.algorithm == nullptr ? nullptr : plan.algorithm->exponent;
+  return src == nullptr || exponent == nullptr || plan.empty() ? 0 : exponent(plan, src);
 }
 
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {

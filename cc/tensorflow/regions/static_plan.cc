@@ -5,6 +5,7 @@
 
 #include "cc/base/memory/huge_pages.h"
 #include "cc/tensorflow/regions/arena_planner.h"
+#include "cc/tensorflow/weights/weights_file.h"
 #include "tsl/profiler/lib/traceme.h"
 
 namespace bd {
@@ -15,18 +16,33 @@ int64_t NextSerial() {
   return ++serial;
 }
 
+// Whether the file that the tensor lies in, if any, is as it was.
+absl::Status CheckFile(const Tensor& tensor) {
+  const WeightsFile* const file = WeightsFile::Of(tensor);
+  return file == nullptr ? absl::OkStatus() : file->Check();
+}
+
 }  // namespace
 
 Recording::Recording(absl::Span<const Tensor> arguments, int num_tensors) {
   tensors_.reserve(num_tensors);
-  for (const Tensor& t : arguments) tensors_.push_back(TensorInfo::Of(t, -1));
+  for (const Tensor& t : arguments) AddTensor(t, -1);
+}
+
+void Recording::AddTensor(const Tensor& tensor, int producer) {
+  const WeightsFile* const file = WeightsFile::Of(tensor);
+  if (file != nullptr && std::find(files_.begin(), files_.end(), file) == files_.end()) {
+    files_.push_back(file);
+    of_files_.push_back(static_cast<int>(tensors_.size()));
+  }
+  tensors_.push_back(TensorInfo::Of(tensor, producer));
 }
 
 void Recording::Add(const Step& step, std::unique_ptr<PreparedLaunch> launch,
                     const std::vector<Tensor>& tensors) {
   const int producer = static_cast<int>(launches_.size());
   for (int i = 0; i < step.kernel->num_outputs(); ++i) {
-    tensors_.push_back(TensorInfo::Of(tensors[step.first_output + i], producer));
+    AddTensor(tensors[step.first_output + i], producer);
   }
   launches_.push_back(std::move(launch));
 }
@@ -177,6 +193,7 @@ std::shared_ptr<const StaticPlan> StaticPlan::Make(const std::vector<Step>& step
   plan->num_arguments_ = num_arguments;
   plan->tensors_ = std::move(recording.tensors_);
   plan->launches_ = std::move(recording.launches_);
+  plan->of_files_ = std::move(recording.of_files_);
   if (!Maker(plan.get()).Make()) return nullptr;
   return plan;
 }
@@ -225,6 +242,9 @@ bool StaticPlan::Allocate(const OpKernelContext::Params& params, int tensor, Are
 absl::Status StaticPlan::Run(OpKernelContext::Params* params, absl::Span<const Tensor> arguments,
                              Arena* arena, std::vector<Tensor>* results, bool* done) const {
   *done = false;
+  for (int t : of_files_) {
+    if (t < static_cast<int>(num_arguments_)) TF_RETURN_IF_ERROR(CheckFile(arguments[t]));
+  }
   if (!Claim(arena)) return absl::OkStatus();
   bool bound = true;
   for (size_t i = 0; i < num_arguments_; ++i) {
@@ -255,6 +275,11 @@ absl::Status StaticPlan::RunItems(OpKernelContext::Params* params, Arena* arena,
     if (item.launch == nullptr) {
       for (int i = 0; i < step.kernel->num_outputs(); ++i) {
         const int t = step.first_output + i;
+        if (std::find(of_files_.begin(), of_files_.end(), t) != of_files_.end()) {
+          status = CheckFile(tensors[t]);
+          *done = !status.ok();
+          if (*done) return status;
+        }
         if (open_[open_index_[t]].pointers.empty()) continue;
         if (!tensors_[t].Describes(tensors[t]) || !Bind(t, arena)) return absl::OkStatus();
       }

@@ -17,6 +17,8 @@
 
 namespace bd {
 
+class WeightsFile;
+
 // What a run of the sequence tells about later ones.
 class Recording {
  public:
@@ -43,8 +45,12 @@ class Recording {
 
  private:
   friend class StaticPlan;
+  void AddTensor(const Tensor& tensor, int producer);
+
   std::vector<TensorInfo> tensors_;
   std::vector<std::unique_ptr<PreparedLaunch>> launches_;  // of each step, or null
+  std::vector<int> of_files_;                              // a tensor of each file of weights
+  std::vector<const WeightsFile*> files_;                  // those
 };
 
 // The memory of one run at a time, kept for the next.
@@ -103,6 +109,7 @@ class StaticPlan {
   const std::vector<Step>& steps_;
   std::vector<int> results_;
   size_t num_arguments_ = 0;
+  std::vector<int> of_files_;  // tensors of which each is of another file of weights
   std::vector<Recording::TensorInfo> tensors_;
   std::vector<std::unique_ptr<PreparedLaunch>> launches_;
   std::vector<Item> items_;

@@ -10,6 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cc/base/memory/aligned_buffer.h"
+#include "cc/tensorflow/weights/contents.h"
+#include "cc/tensorflow/weights/pack_folder.h"
+#include "cc/tensorflow/weights/weights_file.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace bd {
@@ -73,17 +77,38 @@ class PackRegistry::Job {
 
 namespace {
 
-absl::Status Pack(const PackId& id, const Tensor& weights, const PackRequest& request,
-                  std::shared_ptr<const PackedWeights>* made) {
-  AlignedBuffer memory(request.bytes);
-  if (memory.data() == nullptr) {
+absl::Status Pack(const void* plain, const PackRequest& request,
+                  std::shared_ptr<const void>* packed) {
+  const auto memory = std::make_shared<AlignedBuffer>(request.bytes);
+  if (memory->data() == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for ", request.bytes, " bytes of packed weights"));
   }
   CountPack();
-  request.pack(ElementAt(weights, id.offset), memory.data());
-  const Tensor more = request.more == nullptr ? Tensor() : *request.more;
-  *made = std::make_shared<PackedWeights>(PackedWeights{id, weights, more, std::move(memory)});
+  request.pack(plain, memory->data());
+  *packed = std::shared_ptr<const void>(memory, memory->data());
+  return absl::OkStatus();
+}
+
+// Of weights in a file: packed ones may lie in files, too.
+absl::Status PackFrom(WeightsFile* file, const void* plain, int64_t bytes,
+                      const PackRequest& request, ThreadPool& pool,
+                      std::shared_ptr<const void>* packed) {
+  TF_RETURN_IF_ERROR(file->Check());
+  PackFolder* const folder = file->packs();
+  if (folder == nullptr) return Pack(plain, request, packed);
+  uint64_t contents = HashOf(plain, bytes, pool);
+  if (const Tensor* more = request.more) {
+    contents = MixHash(contents, HashOf(more->data(), more->TotalBytes(), pool));
+  }
+  const PackOrigin origin(request.key, request.shape, request.bytes,
+                          request.exponent ? request.exponent() : 0, contents);
+  *packed = folder->Find(origin, pool);
+  if (*packed != nullptr) return absl::OkStatus();
+  TF_RETURN_IF_ERROR(Pack(plain, request, packed));
+  TF_RETURN_IF_ERROR(file->Check());
+  auto mapped = folder->Add(origin, packed->get(), pool);
+  if (mapped != nullptr) *packed = std::move(mapped);
   return absl::OkStatus();
 }
 
@@ -94,8 +119,8 @@ PackRegistry& PackRegistry::Get() {
   return *registry;
 }
 
-absl::Status PackRegistry::FindOrPack(const PackId& id, const Tensor& weights,
-                                      const PackRequest& request,
+absl::Status PackRegistry::FindOrPack(const PackId& id, const Tensor& weights, int64_t bytes,
+                                      const PackRequest& request, ThreadPool& pool,
                                       std::shared_ptr<const PackedWeights>* found) {
   std::shared_ptr<Job> job;
   bool mine = false;
@@ -115,7 +140,16 @@ absl::Status PackRegistry::FindOrPack(const PackId& id, const Tensor& weights,
     job = mine ? jobs_.back() : *other;
   }
   if (!mine) return job->Wait(found);
-  const absl::Status status = Pack(id, weights, request, found);
+  const void* const plain = ElementAt(weights, id.offset);
+  WeightsFile* const file = id.contents == 0 ? WeightsFile::Of(weights) : nullptr;
+  std::shared_ptr<const void> packed;
+  const absl::Status status = file == nullptr
+                                  ? Pack(plain, request, &packed)
+                                  : PackFrom(file, plain, bytes, request, pool, &packed);
+  if (status.ok()) {
+    const Tensor more = request.more == nullptr ? Tensor() : *request.more;
+    *found = std::make_shared<PackedWeights>(PackedWeights{id, weights, more, std::move(packed)});
+  }
   {
     std::lock_guard<ForkSafeMutex> lock(mutex_);
     if (status.ok()) packs_.push_back(*found);

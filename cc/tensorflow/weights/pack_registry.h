@@ -3,12 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "cc/base/fork_safe_mutex.h"
 #include "cc/base/function_ref.h"
-#include "cc/base/memory/aligned_buffer.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/layout/pack_key.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -27,6 +28,8 @@ struct PackRequest {
   int64_t plain_bytes = 0;            // where kernels read the weights as they are, all of them
   WeightsPacker pack;
   const tensorflow::Tensor* more = nullptr;  // a second matrix that `pack` reads, if any
+  // The power of two by which `pack` multiplies, where sources choose it. No result depends on it.
+  std::function<int()> exponent;
 };
 
 // Everything that tells packed weights apart.
@@ -50,7 +53,7 @@ struct PackId {
 struct PackedWeights {
   PackId id;
   tensorflow::Tensor source, more;
-  AlignedBuffer memory;
+  std::shared_ptr<const void> memory;
 };
 
 // Safe to use from many threads. No lock is held while weights are packed: others go on, those
@@ -60,9 +63,11 @@ class PackRegistry {
  public:
   static PackRegistry& Get();
 
-  // What `id` names, packed now if nobody holds it.
-  absl::Status FindOrPack(const PackId& id, const tensorflow::Tensor& weights,
-                          const PackRequest& request, std::shared_ptr<const PackedWeights>* found);
+  // What `id` names, packed now, or mapped if another process has packed it, if nobody holds it.
+  // `bytes`: of the plain weights.
+  absl::Status FindOrPack(const PackId& id, const tensorflow::Tensor& weights, int64_t bytes,
+                          const PackRequest& request, ThreadPool& pool,
+                          std::shared_ptr<const PackedWeights>* found);
 
   // How many packed forms are held, for tests.
   int64_t size();

@@ -4,36 +4,13 @@
 #include <cstring>
 #include <utility>
 
+#include "cc/tensorflow/weights/contents.h"
 #include "cc/tensorflow/weights/pack_registry.h"
 #include "cc/tensorflow/weights/weights_file.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 
 namespace bd {
 namespace {
-
-uint64_t Mix(uint64_t hash, uint64_t value) {
-  return ((hash << 29 | hash >> 35) ^ value) * 0x9e3779b97f4a7c15;
-}
-
-// Whatever changes in one word of 8 bytes changes the hash; other changes are missed once in 2^64.
-uint64_t HashOf(const char* data, int64_t bytes) {
-  constexpr int kLanes = 8;  // products that do not wait for each other
-  constexpr int64_t kBlock = kLanes * sizeof(uint64_t);
-  uint64_t lanes[kLanes] = {}, words[kLanes] = {};
-  const auto add = [&] {
-#pragma GCC unroll 8
-    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = Mix(lanes[lane], words[lane]);
-  };
-  for (; bytes >= kBlock; bytes -= kBlock, data += kBlock) {
-    memcpy(words, data, kBlock);
-    add();
-  }
-  memcpy(words, data, bytes);
-  add();
-  uint64_t hash = 1;
-  for (uint64_t lane : lanes) hash = Mix(hash, lane);
-  return hash;
-}
 
 // Of `elements` of the tensor, or of all that there are, from the first one on.
 int64_t BytesOf(const Tensor& tensor, int64_t first, int64_t elements) {
@@ -42,14 +19,7 @@ int64_t BytesOf(const Tensor& tensor, int64_t first, int64_t elements) {
 }
 
 uint64_t HashOf(const Tensor& tensor, int64_t first, int64_t elements, ThreadPool& pool) {
-  constexpr int64_t kChunk = 128 * 1024;
-  const char* const data = static_cast<const char*>(ElementAt(tensor, first));
-  const int64_t bytes = BytesOf(tensor, first, elements);
-  std::vector<uint64_t> hashes((bytes + kChunk - 1) / kChunk);
-  pool.ParallelFor(hashes.size(), [&](int64_t i, int) {
-    hashes[i] = HashOf(data + i * kChunk, std::min(kChunk, bytes - i * kChunk));
-  });
-  return HashOf(reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof(uint64_t));
+  return HashOf(ElementAt(tensor, first), BytesOf(tensor, first, elements), pool);
 }
 
 // For PackId.
@@ -57,7 +27,7 @@ uint64_t ContentsOf(const Tensor& weights, int64_t first, int64_t elements, cons
                     ThreadPool& pool) {
   if (StaysWhileHeld(weights) && (more == nullptr || StaysWhileHeld(*more))) return 0;
   uint64_t hash = HashOf(weights, first, elements, pool);
-  if (more != nullptr) hash = Mix(hash, HashOf(*more, 0, -1, pool));
+  if (more != nullptr) hash = MixHash(hash, HashOf(*more, 0, -1, pool));
   return std::max<uint64_t>(1, hash);
 }
 
@@ -85,6 +55,9 @@ WeightsFingerprint WeightsFingerprint::At(const Tensor& weights) {
 Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const PackRequest& request,
                           WeightsLease* lease) {
   const void* const plain = ElementAt(weights, offset_);
+  WeightsFile* const file = WeightsFile::Of(weights);
+  // Packed ones, too, since biases lie in the same file.
+  if (file != nullptr) TF_RETURN_IF_ERROR(file->Check());
   if (request.plain_bytes > 0) lease->plain = plain;
   if (request.bytes == 0) {
     std::lock_guard<ForkSafeMutex> lock(mutex_);
@@ -99,15 +72,14 @@ Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const Pac
   bool worth_keeping;
   lease->kept = Find(id, weights, request, &worth_keeping);
   if (lease->kept == nullptr && worth_keeping) {
-    TF_RETURN_IF_ERROR(PackRegistry::Get().FindOrPack(id, weights, request, &lease->kept));
-    WeightsFile* const file = WeightsFile::Of(weights);
-    if (file != nullptr && request.plain_bytes == 0) {
-      file->Drop(plain, BytesOf(weights, offset_, elements_));
-    }
+    const int64_t bytes = BytesOf(weights, offset_, elements_);
+    TF_RETURN_IF_ERROR(PackRegistry::Get().FindOrPack(id, weights, bytes, request,
+                                                      SharedPool(ctx->device()), &lease->kept));
+    if (file != nullptr && request.plain_bytes == 0) file->Drop(plain, bytes);
     std::lock_guard<ForkSafeMutex> lock(mutex_);
     held_.push_back({lease->kept, uses_});
   }
-  if (lease->kept != nullptr) lease->data = lease->kept->memory.data();
+  if (lease->kept != nullptr) lease->data = lease->kept->memory.get();
   if (lease->data != nullptr || request.plain_bytes > 0) return absl::OkStatus();
   TF_RETURN_IF_ERROR(
       ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({request.bytes}), &lease->packed_now));

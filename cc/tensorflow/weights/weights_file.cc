@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,6 +12,7 @@
 #include <algorithm>
 #include <mutex>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -29,7 +32,8 @@ struct WeightsFile::Identity {
         inode(file.st_ino),
         size(file.st_size),
         seconds(file.st_mtim.tv_sec),
-        nanoseconds(file.st_mtim.tv_nsec) {}
+        nanoseconds(file.st_mtim.tv_nsec),
+        owner(file.st_uid) {}
   bool operator==(const Identity& other) const {
     const auto all = [](const Identity& i) {
       return std::tie(i.device, i.inode, i.size, i.seconds, i.nanoseconds);
@@ -42,6 +46,7 @@ struct WeightsFile::Identity {
   off_t size;
   time_t seconds;
   long nanoseconds;
+  uid_t owner;
 };
 
 class WeightsFile::Part : public TensorBuffer {
@@ -85,8 +90,15 @@ absl::Status Cannot(const char* what, const std::string& path) {
 
 }  // namespace
 
-WeightsFile::WeightsFile(void* data, size_t size, const Identity& identity)
-    : TensorBuffer(data), size_(size), identity_(std::make_unique<const Identity>(identity)) {}
+WeightsFile::WeightsFile(void* data, size_t size, const Identity& identity, std::string path,
+                         int descriptor)
+    : TensorBuffer(data),
+      size_(size),
+      identity_(std::make_unique<const Identity>(identity)),
+      path_(std::move(path)),
+      descriptor_(descriptor) {
+  if (!path_.empty()) packs_ = PackFolder::Of(path_, size_, identity.owner);
+}
 
 WeightsFile::~WeightsFile() {
   {
@@ -95,10 +107,11 @@ WeightsFile::~WeightsFile() {
     files.erase(std::remove(files.begin(), files.end(), this), files.end());
   }
   if (size_ > 0) munmap(data(), size_);
+  if (descriptor_ >= 0) close(descriptor_);
 }
 
 absl::Status WeightsFile::Open(const std::string& path, RefCountPtr<WeightsFile>* file) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return Cannot("open", path);
   struct stat status;
   const int failed = fstat(descriptor, &status);
@@ -117,13 +130,28 @@ absl::Status WeightsFile::Open(const std::string& path, RefCountPtr<WeightsFile>
       if (data == MAP_FAILED) {
         result = Cannot("map", path);
       } else {
-        file->reset(new WeightsFile(data, size, identity));
+        const bool named = status.st_nlink > 0;
+        char absolute[PATH_MAX];
+        const char* const real = named ? realpath(path.c_str(), absolute) : nullptr;
+        file->reset(new WeightsFile(data, size, identity, real == nullptr ? "" : real,
+                                    named ? std::exchange(descriptor, -1) : -1));
         TheMapped().files.push_back(file->get());
       }
     }
   }
-  close(descriptor);
+  if (descriptor >= 0) close(descriptor);
   return result;
+}
+
+absl::Status WeightsFile::Check() const {
+  struct stat now;
+  if (descriptor_ < 0 || (fstat(descriptor_, &now) == 0 && Identity(now) == *identity_)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("somebody has written into ", path_,
+                   " while its weights are in use: load the model again, and write a new one to "
+                   "another folder, or rename it into the place of the old one"));
 }
 
 WeightsFile* WeightsFile::Of(const Tensor& tensor) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "cc/tensorflow/weights/pack_folder.h"
 #include "tensorflow/core/framework/allocation_description.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -32,6 +33,13 @@ class WeightsFile : public tensorflow::TensorBuffer {
   absl::Status Read(int64_t offset, tensorflow::DataType dtype,
                     const tensorflow::TensorShape& shape, tensorflow::Tensor* tensor);
 
+  // An error where somebody has written into the file, so that its tensors are no longer what they
+  // were, or are gone.
+  absl::Status Check() const;
+
+  // Where packed forms of its tensors are kept, or null.
+  PackFolder* packs() const { return packs_.get(); }
+
   // Nobody reads [data, data + bytes) soon: the pages stop being this process's.
   void Drop(const void* data, int64_t bytes) const;
 
@@ -45,10 +53,14 @@ class WeightsFile : public tensorflow::TensorBuffer {
   class Part;
   struct Identity;
 
-  WeightsFile(void* data, size_t size, const Identity& identity);
+  // `path` is empty and `descriptor` -1 where nobody can name the file.
+  WeightsFile(void* data, size_t size, const Identity& identity, std::string path, int descriptor);
 
   const size_t size_;
   const std::unique_ptr<const Identity> identity_;
+  const std::string path_;
+  const int descriptor_;
+  std::unique_ptr<PackFolder> packs_;
 };
 
 }  // namespace bd

@@ -34,7 +34,7 @@ def saved(model, tmp_path):
 
 
 def _assets(folder) -> list[pathlib.Path]:
-    return list((folder / "assets").iterdir())
+    return [path for path in (folder / "assets").iterdir() if path.is_file()]
 
 
 def _call(loaded, x):
@@ -208,3 +208,18 @@ def test_a_signature_alone_has_them(saved, x):
     assert _mappings()
     del function
     assert not _mappings()
+
+
+@pytest.mark.parametrize("batch", [1, 3])  # whose form is packed, and is not
+def test_a_file_that_somebody_writes_into_is_an_error(saved, x, batch):
+    loaded, other = tf.saved_model.load(saved), bd.load(saved)
+    for _ in range(3):
+        _call(loaded, x), other(x)
+    (asset,) = _assets(saved)
+    with open(asset, "r+b") as file:  # as `cp` does
+        file.truncate()
+    x = np.repeat(x, batch, 0)
+    message = "somebody has written into .*blockdnn_weights while its weights are in use"
+    for call in (lambda: _call(loaded, x), lambda: other(x)):
+        with pytest.raises(tf.errors.FailedPreconditionError, match=message):
+            call()

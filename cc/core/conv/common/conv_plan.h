@@ -57,8 +57,10 @@ struct Algorithm {
   // `hwio` is of desc.types.weights.
   void (*pack)(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
   void (*run)(const ConvRun& run, ThreadPool& pool);
-  // Brings packed weights to the magnitude of a source that they will meet, or null.
-  void (*suit)(const ConvPlan& plan, const float* src, float* packed, ThreadPool& pool) = nullptr;
+  // The power of two by which packed weights suit a source that they will meet, and what brings
+  // them there; or null.
+  int (*exponent)(const ConvPlan& plan, const float* src) = nullptr;
+  void (*suit)(const ConvPlan& plan, int exponent, float* packed, ThreadPool& pool) = nullptr;
 };
 
 // Of the rooms; conv_plan.cc makes the table of them, with all variants.

@@ -334,6 +334,14 @@ void PackConvTransposeWeights(const ConvTransposePlan& plan, const float* weight
   }
 }
 
+int ConvTransposeExponent(const ConvTransposePlan& plan, const float* src) {
+  for (const PhaseConv& part : plan.convs) {  // all of which read one source
+    const int exponent = part.is_zero() ? 0 : ConvWeightsExponent(part.conv, src);
+    if (exponent != 0) return exponent;
+  }
+  return 0;
+}
+
 void RunConvTranspose(const ConvTransposePlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
   if (plan.empty()) return;
   const ConvTransposeDesc& d = plan.desc;

@@ -95,6 +95,8 @@ std::string MakeConvTransposePlan(const ConvTransposeDesc& desc, Isa isa, int th
 // `packed` holds plan.packed_bytes, 64-byte aligned; `src` as in PackConvWeights.
 void PackConvTransposeWeights(const ConvTransposePlan& plan, const float* weights, float* packed,
                               ThreadPool& pool, const float* src = nullptr);
+// As ConvWeightsExponent.
+int ConvTransposeExponent(const ConvTransposePlan& plan, const float* src);
 
 // Buffers as for RunConv; the previous dst is what sums without an operand read.
 void RunConvTranspose(const ConvTransposePlan& plan, const ConvBuffers& buffers, ThreadPool& pool);

@@ -92,7 +92,8 @@ struct DirectPlan {
 };
 
 void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
-void SuitDirect(const ConvPlan& plan, const float* src, float* packed, ThreadPool& pool);
+int DirectExponent(const ConvPlan& plan, const float* src);
+void SuitDirect(const ConvPlan& plan, int exponent, float* packed, ThreadPool& pool);
 void RunDirect(const ConvRun& run, ThreadPool& pool);
 
 // Packs source blocks [b0, b1) of a group of a blocked source from run.buffers.plain, the first at

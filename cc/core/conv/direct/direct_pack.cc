@@ -192,9 +192,8 @@ void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPo
   });
 }
 
-void SuitDirect(const ConvPlan& plan, const float* src, float* packed, ThreadPool& pool) {
-  const DirectPlan& p = plan.Own<DirectPlan>();
-  if (!p.fip() || plan.empty()) return;
+int DirectExponent(const ConvPlan& plan, const float* src) {
+  if (!plan.Own<DirectPlan>().fip()) return 0;
   // Of the first image; a few vectors tell a mean to a factor of 4.
   constexpr int64_t kSamples = 256;
   const int64_t pixels = plan.run_desc.src.pixels(), vectors = plan.icb * pixels;
@@ -206,8 +205,11 @@ void SuitDirect(const ConvPlan& plan, const float* src, float* packed, ThreadPoo
         src + plan.src_block(v / pixels) * plan.run_desc.src.block_stride() + v % pixels * kBlock;
     for (int64_t i = 0; i < kBlock; ++i) squares += double{x[i]} * x[i];
   }
-  const int exponent = FipExponentOf(squares, count);
-  if (exponent == 0) return;
+  return FipExponentOf(squares, count);
+}
+
+void SuitDirect(const ConvPlan& plan, int exponent, float* packed, ThreadPool& pool) {
+  const DirectPlan& p = plan.Own<DirectPlan>();
   const float up = std::ldexp(1.f, exponent);
   const auto scale = FipKernelsFor(plan.isa).scale;
   const int64_t groups = p.groups.size();

@@ -417,7 +417,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
 
 }  // namespace
 
-const Algorithm kDirect = {"direct", kBlockedTiles, true,      Applies,   Cost,
-                           Plan,     PackDirect,    RunDirect, SuitDirect};
+const Algorithm kDirect = {"direct", kBlockedTiles, true,      Applies,        Cost,
+                           Plan,     PackDirect,    RunDirect, DirectExponent, SuitDirect};
 
 }  // namespace bd

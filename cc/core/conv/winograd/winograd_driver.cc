@@ -77,7 +77,11 @@ struct TileBlock {
   const int32_t* weight_sums() const {
     return reinterpret_cast<const int32_t*>(run.buffers.packed + planes() * p.plane_dwords);
   }
-  int64_t ranges() const { return p.bytes() ? weight_sums()[plan().ocb * kBlock] : 1; }
+  // Packed weights may come from a file, and memory is for so many ranges.
+  int64_t ranges() const {
+    return p.bytes() ? std::clamp<int64_t>(weight_sums()[plan().ocb * kBlock], 1, p.most_ranges)
+                     : 1;
+  }
   int64_t range_distance() const { return (end_ocb() - first_ocb()) * block_stride(); }
   // Of dst and of a tile in it, as the dst stage stores them.
   int64_t pool_h() const { return p.pools_tiles ? run.d.pool_h : 1; }

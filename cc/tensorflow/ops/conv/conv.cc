@@ -128,7 +128,7 @@ struct Conv : WeightsOp<ConvAttrs> {
     return (weights_size() + kLine - 1) / kLine * kLine * SizeOf(DataType::f32);
   }
   PackRequest Weights(const Plan& plan, int, OpKernelContext* ctx, WeightsPacker pack) const {
-    PackRequest request = WeightsOfConv(plan, pack);
+    PackRequest request = WeightsOfConv(plan, pack, Src(ctx, plan.desc.src));
     if (!widens()) return request;
     request.key.op = "widened";
     request.bytes += widened_bytes(plan);

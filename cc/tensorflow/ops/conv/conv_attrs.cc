@@ -133,14 +133,16 @@ Status ConvAttrs::Describe(DataType dtype, const PartialTensorShape& src, ConvDe
   return absl::OkStatus();
 }
 
-PackRequest WeightsOfConv(const ConvPlan& plan, WeightsPacker pack) {
+PackRequest WeightsOfConv(const ConvPlan& plan, WeightsPacker pack, const float* src) {
   const ConvDesc& d = plan.desc;
   const int64_t plain = d.kh() * d.kw() * d.ic() / d.groups * d.oc() * SizeOf(plan.pack_key.dtype);
   return {plan.pack_key,
           {d.kh(), d.kw(), d.ic() / d.groups, d.oc(), d.groups},
           plan.packed_bytes,
           plan.reads_plain_weights ? plain : 0,
-          pack};
+          pack,
+          nullptr,
+          [&plan, src] { return ConvWeightsExponent(plan, src); }};
 }
 
 void FillConvMemoryPlan(const ConvPlan& plan, MemoryPlan* memory) {

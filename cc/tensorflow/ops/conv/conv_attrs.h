@@ -117,7 +117,8 @@ struct WeightsOp : OpDefaults, Attrs {
   }
 };
 
-PackRequest WeightsOfConv(const ConvPlan& plan, WeightsPacker pack);
+// `src` as in PackConvWeights.
+PackRequest WeightsOfConv(const ConvPlan& plan, WeightsPacker pack, const float* src = nullptr);
 void FillConvMemoryPlan(const ConvPlan& plan, MemoryPlan* memory);
 
 // The verbose log's line of an op on packed weights.

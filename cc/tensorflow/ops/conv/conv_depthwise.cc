@@ -99,13 +99,16 @@ struct ConvDepthwise : WeightsOp<ConvAttrs, 2> {
     return i == 0 ? plan.first : plan.depthwise;
   }
   WeightsUse weights_use(int i) const { return i == 0 ? use() : depthwise.use(); }
-  PackRequest Weights(const Plan& plan, int i, OpKernelContext*, WeightsPacker pack) const {
-    return WeightsOfConv(Half(plan, i), pack);
+  const float* SrcOf(const Plan& plan, int i, OpKernelContext* ctx) const {
+    return i == 0 ? Src(ctx, plan.first.desc.src) : nullptr;
+  }
+  PackRequest Weights(const Plan& plan, int i, OpKernelContext* ctx, WeightsPacker pack) const {
+    return WeightsOfConv(Half(plan, i), pack, SrcOf(plan, i, ctx));
   }
   void Pack(const Plan& plan, int i, const void* plain, OpKernelContext* ctx, void* packed,
             ThreadPool& pool) const {
     PackConvWeights(Half(plan, i), static_cast<const float*>(plain), static_cast<float*>(packed),
-                    pool, i == 0 ? Src(ctx, plan.first.desc.src) : nullptr);
+                    pool, SrcOf(plan, i, ctx));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     ConvDepthwiseBuffers buffers;

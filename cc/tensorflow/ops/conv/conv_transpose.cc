@@ -88,11 +88,14 @@ struct ConvTranspose : WeightsOp<WeightsAttrs> {
     return FromCore(MakeConvTransposePlan(desc, ActiveIsa(), site.threads, plan));
   }
 
-  PackRequest Weights(const Plan& plan, int, OpKernelContext*, WeightsPacker pack) const {
+  PackRequest Weights(const Plan& plan, int, OpKernelContext* ctx, WeightsPacker pack) const {
     const ConvTransposeDesc& d = plan.desc;
+    const float* const src = Src(ctx, d.src);
     PackKey key = plan.pack_key;
     key.op = "conv_transpose";
-    return {key, {d.kh, d.kw, d.oc(), d.ic()}, plan.packed_bytes, 0, pack};
+    return {key, {d.kh, d.kw, d.oc(), d.ic()}, plan.packed_bytes, 0, pack, nullptr, [&plan, src] {
+              return ConvTransposeExponent(plan, src);
+            }};
   }
   void Pack(const Plan& plan, int, const void* plain, OpKernelContext* ctx, void* packed,
             ThreadPool& pool) const {

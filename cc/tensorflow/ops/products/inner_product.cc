@@ -168,8 +168,8 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     use.elements = stored();
     return use;
   }
-  PackRequest Weights(const Plan& plan, int, OpKernelContext*, WeightsPacker pack) const {
-    if (!narrow()) return WeightsOfConv(plan.conv, pack);
+  PackRequest Weights(const Plan& plan, int, OpKernelContext* ctx, WeightsPacker pack) const {
+    if (!narrow()) return WeightsOfConv(plan.conv, pack, Src(ctx, plan.conv.desc.src));
     const bool widens = plan.gemm.desc.widens;
     return {{"panels", weights_dtype, plan.gemm.blocking(), widens ? "matmul" : "narrow matmul"},
             {channels, oc},

@@ -94,7 +94,8 @@ struct Rnn : RnnAttrs {
                                 : WeightsChange::kSeldom};
   }
   PackRequest Weights(const Plan& plan, int, OpKernelContext* ctx, WeightsPacker pack) const {
-    return {{"panels", desc.weights, plan.packed_w.unscale >= 0, "rnn"},
+    // Panels are cut by threads.
+    return {{"panels", desc.weights, 2 * plan.block + (plan.packed_w.unscale >= 0), "rnn"},
             {plan.desc.inputs, plan.desc.units, plan.desc.gates()},
             plan.packed_floats * static_cast<int64_t>(sizeof(float)),
             0,
