@@ -44,39 +44,15 @@ constexpr Case kCases[] = {
     {ConvAlgorithm::kWinograd, 3, 224, 7, 7, 2, "winograd3x3", 1e-6, 2e-6},
 };
 
-// The exact sum of one output element, in double.
-double Sum(const ConvShape& d, const float* src, const float* hwio, int64_t o, int64_t y,
-           int64_t x) {
-  double sum = 0;
-  for (int64_t t = 0; t < d.kh * d.kw; ++t) {
-    const int64_t h = y * d.sh + t / d.kw - d.pad_top, w = x * d.sw + t % d.kw - d.pad_left;
-    if (h < 0 || h >= d.ih || w < 0 || w >= d.iw) continue;
-    for (int64_t c = 0; c < d.ic; ++c) {
-      const int64_t at = d.src_layout == Layout::nhwc
-                             ? (h * d.iw + w) * d.ic + c
-                             : ((c / 16 * d.ih + h) * d.iw + w) * 16 + c % 16;
-      sum += static_cast<double>(src[at]) * hwio[(t * d.ic + c) * d.oc + o];
-    }
-  }
-  return sum;
-}
-
 TEST(ConvAccuracy, WithinTheDocumentedBounds) {
   ThreadPool pool(2);
   std::mt19937 rng(1);
   std::normal_distribution<float> normal;
   for (const Case& c : kCases) {
-    ConvShape d;
-    d.ic = c.channels;
-    d.oc = std::max<int64_t>(16, c.channels);
-    d.ih = d.iw = c.size;
-    d.oh = d.ow = c.size / c.stride;
-    d.sh = d.sw = c.stride;
+    const Axes pad(c.kh / 2, c.kw / 2);
+    ConvShape d = ConvOf({1, c.channels, c.size, c.size}, std::max<int64_t>(16, c.channels),
+                         {c.kh, c.kw}, c.stride, 1, pad, pad);
     if (c.channels < 16) d.src_layout = Layout::nhwc;
-    d.kh = c.kh;
-    d.kw = c.kw;
-    d.pad_top = c.kh / 2;
-    d.pad_left = c.kw / 2;
     d.algorithm = c.algorithm;
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, DetectIsa(), pool.num_threads(), &plan), "");
@@ -90,7 +66,9 @@ TEST(ConvAccuracy, WithinTheDocumentedBounds) {
     double error = 0, power = 0, worst = 0, largest = 0;
     for (int64_t o = 0; o < d.oc; o += 7) {
       for (int64_t p = 0; p < d.oh * d.ow; ++p) {
-        const double exact = Sum(d, src.data(), weights.data(), o, p / d.ow, p % d.ow);
+        double exact = 0;
+        ForProducts(plan.desc, 0, o, p / d.ow, p % d.ow,
+                    [&](int64_t s, int64_t w) { exact += double{src[s]} * weights[w]; });
         const double off = dst[(o / 16 * d.oh * d.ow + p) * 16 + o % 16] - exact;
         error += off * off;
         power += exact * exact;
@@ -177,6 +155,7 @@ void MakeLarge(const ConvShape& d, Where where, float factor, std::vector<float>
 double WorstFactor(const IsolationCase& k, const ConvShape& d, std::vector<float>& src,
                    const std::vector<float>& weights, const std::vector<float>& dst) {
   const int64_t ocb = (d.oc + 15) / 16;
+  const ConvDesc desc = d;
   double worst = 0;
   for (int64_t n = 0; n < d.n; ++n) {
     for (int64_t o = 0; o < d.oc; o += 7) {
@@ -188,16 +167,11 @@ double WorstFactor(const IsolationCase& k, const ConvShape& d, std::vector<float
       for (int64_t y = 0; y < d.oh; ++y) {
         for (int64_t x = 0; x < d.ow; ++x) {
           double sum = 0, magnitude = 0;
-          for (int64_t t = 0; t < d.kh * d.kw; ++t) {
-            const int64_t h = y + t / d.kw - d.pad_top, w = x + t % d.kw - d.pad_left;
-            if (h < 0 || h >= d.ih || w < 0 || w >= d.iw) continue;
-            for (int64_t c = 0; c < d.ic; ++c) {
-              const double product =
-                  double{*SrcAt(d, src, n, c, h, w)} * weights[(t * d.ic + c) * d.oc + o];
-              sum += product;
-              magnitude += std::fabs(product);
-            }
-          }
+          ForProducts(desc, n, o, y, x, [&](int64_t s, int64_t w) {
+            const double product = double{src[s]} * weights[w];
+            sum += product;
+            magnitude += std::fabs(product);
+          });
           if (k.tile > 0) {
             magnitude = 0;
             const int64_t top = y / k.tile * k.tile - d.pad_top;
@@ -259,8 +233,7 @@ TEST_P(ConvIsolation, OutliersSpoilNobodyElse) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvIsolation, ::testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return IsaName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvIsolation, ::testing::ValuesIn(TestIsas()), IsaParam);
 
 }  // namespace
 }  // namespace bd

@@ -9,7 +9,7 @@
 
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
-#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/guarded_array.h"
 
 namespace bd {
 
@@ -89,33 +89,66 @@ inline void ClearResultTail(const ConvShape& d, GuardedBuffer& result) {
   if (d.dst_layout == Layout::nChw16c) ClearTail(result, d.n, d.oc, d.oh * d.ow);
 }
 
-// Packs and runs in memory that ends at guard pages; `packed_for` as in PackConvWeights.
-inline void PackAndRun(const ConvPlan& plan, const float* src, const float* weights,
-                       const float* const* args, float* dst, ThreadPool& pool,
-                       const float* packed_for = nullptr) {
-  GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch.bytes() / 4);
-  PackConvWeights(plan, weights, packed.data(), pool, packed_for);
+// Packs and runs in memory that ends at guard pages; `packed_for` as in PackConvWeights. Tensors
+// are of the plan's types.
+inline void PackAndRun(const ConvPlan& plan, const void* src, const void* weights,
+                       const float* const* args, void* dst, ThreadPool& pool,
+                       const float* packed_for = nullptr, const float* weight_scales = nullptr,
+                       GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
+  GuardedArray packed(plan.packed_bytes, guard), scratch(plan.scratch.bytes());
+  const float* const plain = static_cast<const float*>(weights);
+  PackConvWeights(plan, plain, packed.As<float>(), pool, packed_for);
   ConvBuffers buffers;
-  buffers.src = src;
-  buffers.packed = packed.data();
+  buffers.src = static_cast<const float*>(src);
+  buffers.packed = packed.As<float>();
   buffers.args = args;
-  buffers.dst = dst;
+  buffers.dst = static_cast<float*>(dst);
   buffers.scratch = scratch.data();
-  buffers.plain = weights;
+  buffers.plain = plain;
+  buffers.weight_scales = weight_scales;
   RunConv(plan, buffers, pool);
+}
+
+// Of both axes, which may be the same.
+struct Axes {
+  Axes(int64_t both) : h(both), w(both) {}
+  Axes(int64_t of_h, int64_t of_w) : h(of_h), w(of_w) {}
+  int64_t h, w;
+};
+
+// Of a source [n, ic, ih, iw].
+inline ConvShape ConvOf(const Dims& src, int64_t oc, Axes kernel, Axes stride = 1,
+                        Axes dilation = 1, Axes pad_before = 0, Axes pad_after = 0) {
+  const auto out = [](int64_t in, int64_t k, int64_t s, int64_t d) {
+    return (in - (k - 1) * d - 1) / s + 1;
+  };
+  ConvShape d;
+  d.n = src[0], d.ic = src[1], d.ih = src[2], d.iw = src[3], d.oc = oc;
+  d.kh = kernel.h, d.sh = stride.h, d.dh = dilation.h, d.pad_top = pad_before.h;
+  d.kw = kernel.w, d.sw = stride.w, d.dw = dilation.w, d.pad_left = pad_before.w;
+  d.oh = out(d.ih + pad_before.h + pad_after.h, d.kh, d.sh, d.dh);
+  d.ow = out(d.iw + pad_before.w + pad_after.w, d.kw, d.sw, d.dw);
+  return d;
 }
 
 inline ConvShape Square(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride,
                         int64_t pad) {
-  ConvShape d;
-  d.ic = ic;
-  d.oc = oc;
-  d.ih = d.iw = size;
-  d.kh = d.kw = k;
-  d.sh = d.sw = stride;
-  d.pad_top = d.pad_left = pad;
-  d.oh = d.ow = (size + 2 * pad - k) / stride + 1;
-  return d;
+  return ConvOf({1, ic, size, size}, oc, k, stride, 1, pad, pad);
+}
+
+// Calls product(element of src, element of HWIO) for each product of the result (n, o, y, x).
+template <typename Product>
+void ForProducts(const ConvDesc& d, int64_t n, int64_t o, int64_t y, int64_t x, Product&& product) {
+  const int64_t ic_group = d.ic() / d.groups, group = o / (d.oc() / d.groups);
+  for (int64_t tap = 0; tap < d.kh() * d.kw(); ++tap) {
+    const int64_t h = y * d.sh() + tap / d.kw() * d.dh() - d.pad_top();
+    const int64_t w = x * d.sw() + tap % d.kw() * d.dw() - d.pad_left();
+    if (h < 0 || h >= d.ih() || w < 0 || w >= d.iw()) continue;
+    for (int64_t i = 0; i < ic_group; ++i) {
+      product(d.src.element(n, group * ic_group + i, h * d.iw() + w),
+              (tap * ic_group + i) * d.oc() + o);
+    }
+  }
 }
 
 inline std::string Describe(const ConvShape& d, const ConvPlan& plan) {

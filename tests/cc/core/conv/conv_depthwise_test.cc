@@ -26,27 +26,13 @@ namespace {
 
 // The depthwise convolution of `k` x `k` that reads what `first` writes.
 ConvShape DepthwiseOf(const ConvShape& first, int64_t k, int64_t stride, int64_t pad) {
-  ConvShape d;
-  d.n = first.n;
-  d.ic = d.oc = d.groups = first.oc;
-  d.ih = first.oh;
-  d.iw = first.ow;
-  d.kh = d.kw = k;
-  d.sh = d.sw = stride;
-  d.pad_top = d.pad_left = pad;
-  d.oh = (d.ih + 2 * pad - k) / stride + 1;
-  d.ow = (d.iw + 2 * pad - k) / stride + 1;
+  ConvShape d = ConvOf({first.n, first.oc, first.oh, first.ow}, first.oc, k, stride, 1, pad, pad);
+  d.groups = first.oc;
   return d;
 }
 
 ConvShape Pointwise(int64_t n, int64_t ic, int64_t h, int64_t w, int64_t oc) {
-  ConvShape d;
-  d.n = n;
-  d.ic = ic;
-  d.oc = oc;
-  d.ih = d.oh = h;
-  d.iw = d.ow = w;
-  return d;
+  return ConvOf({n, ic, h, w}, oc, 1);
 }
 
 // Operands of both chains: #0 a channel, #1 of the shape of dst.
@@ -62,19 +48,6 @@ struct Operands {
   GuardedBuffer channel, tensor;
   const float* args[2];
 };
-
-// One half, run apart.
-void RunHalf(const ConvPlan& plan, const float* src, const float* packed, const float* const* args,
-             float* dst, ThreadPool& pool) {
-  GuardedBuffer scratch(plan.scratch.bytes() / 4);
-  ConvBuffers buffers;
-  buffers.src = src;
-  buffers.packed = packed;
-  buffers.args = args;
-  buffers.dst = dst;
-  buffers.scratch = scratch.data();
-  RunConv(plan, buffers, pool);
-}
 
 enum class Data { kIntegers, kReals };
 
@@ -106,8 +79,9 @@ std::string Check(const ConvShape& first, const ConvShape& depthwise, Isa isa, T
   const int64_t between_floats = ResultFloats(first);
   const int64_t dst_floats = ResultFloats(depthwise);
   GuardedBuffer between(between_floats), apart(dst_floats), dst(dst_floats, guard);
-  RunHalf(plan.first, src.data(), packed0.data(), first_args.args, between.data(), pool);
-  RunHalf(plan.depthwise, between.data(), packed1.data(), depthwise_args.args, apart.data(), pool);
+  PackAndRun(plan.first, src.data(), first_weights.data(), first_args.args, between.data(), pool);
+  PackAndRun(plan.depthwise, between.data(), depthwise_weights.data(), depthwise_args.args,
+             apart.data(), pool);
 
   GuardedBuffer scratch(plan.scratch.bytes() / 4);
   ConvDepthwiseBuffers buffers;
@@ -156,8 +130,7 @@ class ConvDepthwiseTest : public ::testing::TestWithParam<Isa> {
   ThreadPool one_{1}, two_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvDepthwiseTest, ::testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return IsaName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvDepthwiseTest, ::testing::ValuesIn(TestIsas()), IsaParam);
 
 TEST_P(ConvDepthwiseTest, SizesStridesAndTails) {
   for (int64_t k : {3, 5}) {

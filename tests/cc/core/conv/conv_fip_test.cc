@@ -82,11 +82,7 @@ struct Problem {
 };
 
 ConvShape Pointwise(int64_t ic, int64_t pixels, int64_t oc) {
-  ConvShape d;
-  d.ic = ic;
-  d.oc = oc;
-  d.iw = d.ow = pixels;
-  return d;
+  return ConvOf({1, ic, 1, pixels}, oc, 1);
 }
 
 class ConvFipTest : public ::testing::Test {
@@ -169,11 +165,7 @@ TEST_F(ConvFipTest, WindowsStridesAndDilations) {
   for (int64_t stride : {1, 2, 3}) {
     for (int64_t dilation : {1, 2}) {
       for (int64_t k : {1, 3}) {
-        ConvShape d = Square(40, 13, 40, k, stride, k / 2);
-        d.n = 2;
-        d.dh = d.dw = dilation;
-        d.oh = d.ow = (13 + 2 * (k / 2) - (k - 1) * dilation - 1) / stride + 1;
-        CheckExact(d);
+        CheckExact(ConvOf({2, 40, 13, 13}, 40, k, stride, dilation, k / 2, k / 2));
       }
     }
   }

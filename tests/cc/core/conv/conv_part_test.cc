@@ -88,8 +88,7 @@ class ConvPart : public testing::TestWithParam<Isa> {
   ThreadPool pool_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvPart, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvPart, testing::ValuesIn(TestIsas()), IsaParam);
 
 TEST_P(ConvPart, Pointwise) {
   for (ConvShape d :

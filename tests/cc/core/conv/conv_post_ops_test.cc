@@ -128,11 +128,7 @@ ConvShape Chosen(ConvShape d) {
 }
 
 ConvShape Rows(int64_t samples, int64_t rows, int64_t ic, int64_t oc, Layout dst_layout) {
-  ConvShape d;
-  d.n = samples;
-  d.ic = ic;
-  d.oc = oc;
-  d.iw = d.ow = rows;
+  ConvShape d = ConvOf({samples, ic, 1, rows}, oc, 1);
   d.src_layout = Layout::nhwc;
   d.dst_layout = dst_layout;
   return d;
@@ -150,12 +146,8 @@ std::vector<Form> Forms() {
     return d;
   };
   const auto winograd = [&](int64_t size, int64_t kh, int64_t kw) {
-    ConvShape d = Square(20, size, 37, 1, 1, 0);
-    d.n = 2;
-    d.kh = kh;
-    d.kw = kw;
-    d.pad_top = kh / 2;
-    d.pad_left = kw / 2;
+    const Axes pad(kh / 2, kw / 2);
+    ConvShape d = ConvOf({2, 20, size, size}, 37, {kh, kw}, 1, 1, pad, pad);
     d.algorithm = ConvAlgorithm::kWinograd;
     return d;
   };
@@ -274,10 +266,7 @@ TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
 // Products of infinities with the zero weights behind the last channel are no numbers.
 TEST(ConvPostOpsSwish, TailsBehindInfinitiesAreZeros) {
   ThreadPool pool(2);
-  ConvShape desc;
-  desc.ic = 20;
-  desc.oc = 37;
-  desc.iw = desc.ow = 23;
+  ConvShape desc = ConvOf({1, 20, 1, 23}, 37, 1);
   desc.algorithm = ConvAlgorithm::kDirect;
   desc.post_ops = Chain("eltwise(swish)");
   GuardedBuffer src(SrcFloats(desc)), weights(WeightFloats(desc));

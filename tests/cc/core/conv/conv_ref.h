@@ -3,53 +3,42 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
-#include "cc/core/conv/conv.h"
-#include "cc/layout/tensor_view.h"
+#include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 namespace {
 
-double Sum(const ConvDesc& d, const float* src, const float* hwio, int64_t n, int64_t o, int64_t oh,
-           int64_t ow) {
-  const int64_t ic_group = d.ic() / d.groups, group = o / (d.oc() / d.groups);
-  double sum = 0;
-  for (int64_t kh = 0; kh < d.kh(); ++kh) {
-    for (int64_t kw = 0; kw < d.kw(); ++kw) {
-      const int64_t y = oh * d.sh() + kh * d.dh() - d.pad_top(),
-                    x = ow * d.sw() + kw * d.dw() - d.pad_left();
-      if (y < 0 || y >= d.ih() || x < 0 || x >= d.iw()) continue;
-      for (int64_t i = 0; i < ic_group; ++i) {
-        const int64_t c = group * ic_group + i;
-        sum += double{src[d.src.element(n, c, y * d.iw() + x)]} *
-               hwio[((kh * d.kw() + kw) * ic_group + i) * d.oc() + o];
+// The chain behind sums of products sum(n, o, y, x); tails are zero.
+template <typename Sum>
+void ResultsRef(const TensorView& view, const PostOpChain& chain, const float* const* args,
+                float* dst, Sum&& sum) {
+  const int64_t channels = view.blocks() * view.lanes(), width = view.w();
+  for (int64_t n = 0; n < view.n(); ++n) {
+    for (int64_t o = 0; o < channels; ++o) {
+      for (int64_t p = 0; p < view.pixels(); ++p) {
+        const int64_t at = view.element(n, o, p);
+        dst[at] = o >= view.c()
+                      ? 0.f
+                      : static_cast<float>(ApplyPostOpsRef(chain, sum(n, o, p / width, p % width),
+                                                           args, dst, at, o, n * channels + o));
       }
     }
   }
-  return sum;
 }
 
 // Before pooling.
 inline void ResultRef(const ConvDesc& d, const float* src, const float* hwio,
                       const float* const* args, float* dst) {
-  const int64_t channels = d.dst.blocks() * d.dst.lanes();
-  for (int64_t n = 0; n < d.n(); ++n) {
-    for (int64_t o = 0; o < channels; ++o) {
-      for (int64_t y = 0; y < d.oh(); ++y) {
-        for (int64_t x = 0; x < d.ow(); ++x) {
-          const int64_t at = d.dst.element(n, o, y * d.ow() + x);
-          dst[at] =
-              o >= d.oc()
-                  ? 0.f
-                  : static_cast<float>(ApplyPostOpsRef(d.post_ops, Sum(d, src, hwio, n, o, y, x),
-                                                       args, dst, at, o, n * channels + o));
-        }
-      }
-    }
-  }
+  ResultsRef(d.dst, d.post_ops, args, dst, [&](int64_t n, int64_t o, int64_t y, int64_t x) {
+    double sum = 0;
+    ForProducts(d, n, o, y, x, [&](int64_t s, int64_t w) { sum += double{src[s]} * hwio[w]; });
+    return sum;
+  });
 }
 
 inline void PooledRef(const ConvDesc& d, const float* src, const float* hwio,
@@ -76,6 +65,16 @@ inline void PooledRef(const ConvDesc& d, const float* src, const float* hwio,
 }
 
 }  // namespace
+
+// Within `tolerance` of the largest magnitude.
+inline void ExpectClose(const GuardedBuffer& dst, const GuardedBuffer& expected, double tolerance) {
+  double largest = 0;
+  for (float x : expected) largest = std::max(largest, std::fabs(double{x}));
+  for (size_t i = 0; i < dst.size(); ++i) {
+    ASSERT_LE(std::fabs(double{dst[i]} - expected[i]), tolerance * largest)
+        << dst[i] << " is not " << expected[i] << " at " << i;
+  }
+}
 
 // The definition: double accumulation over plain loops, chain included.
 inline void ConvRef(const ConvDesc& d, const float* src, const float* hwio,

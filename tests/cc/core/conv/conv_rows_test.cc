@@ -24,10 +24,7 @@ class ConvRows : public ::testing::TestWithParam<Isa> {
   std::vector<float> Multiply(const std::vector<float>& src, int64_t ic, int64_t oc,
                               const GuardedBuffer& noted, const GuardedBuffer& used, bool keeps,
                               GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
-    ConvShape d;
-    d.ic = ic;
-    d.oc = oc;
-    d.iw = d.ow = static_cast<int64_t>(src.size()) / ic;
+    ConvShape d = ConvOf({1, ic, 1, static_cast<int64_t>(src.size()) / ic}, oc, 1);
     d.src_layout = d.dst_layout = Layout::nhwc;
     d.keeps_weights = keeps;
     d.algorithm = ConvAlgorithm::kDirect;
@@ -52,8 +49,7 @@ class ConvRows : public ::testing::TestWithParam<Isa> {
   ThreadPool pool_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvRows, ::testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return IsaName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvRows, ::testing::ValuesIn(TestIsas()), IsaParam);
 
 // Rows that are zero together at every `step`-th k, and each for itself elsewhere.
 std::vector<float> SourceWithZeros(int64_t rows, int64_t ic, int64_t step) {
@@ -116,10 +112,7 @@ TEST_P(ConvRows, WeightsThatAreNotFiniteAreRead) {
 
 TEST_P(ConvRows, LargeMatricesThatStayArePackedForManyRows) {
   const auto name = [&](int64_t rows, bool keeps) {
-    ConvShape d;
-    d.ic = 2048;
-    d.oc = 512;
-    d.iw = d.ow = rows;
+    ConvShape d = ConvOf({1, 2048, 1, rows}, 512, 1);
     d.src_layout = d.dst_layout = Layout::nhwc;
     d.keeps_weights = keeps;
     ConvPlan plan;

@@ -13,8 +13,7 @@
 namespace bd {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvTest, ::testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return IsaName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvTest, ::testing::ValuesIn(TestIsas()), IsaParam);
 
 TEST_P(ConvTest, PointwiseReadsSourceInPlace) {
   for (int64_t ic : {16, 24, 64, 100}) {
@@ -74,22 +73,8 @@ TEST_P(ConvTest, TailsAreZeroBehindInfinities) {
 TEST_P(ConvTest, StridesDilationsAndAsymmetricPadding) {
   for (int64_t stride : {1, 2, 3}) {
     for (int64_t dilation : {1, 2}) {
-      ConvShape d;
-      d.n = 2;
-      d.ic = 20;
-      d.oc = 33;
-      d.ih = 13;
-      d.iw = 11;
-      d.kh = 3;
-      d.kw = 5;
-      d.sh = stride;
-      d.sw = 4 - stride;
-      d.dh = dilation;
-      d.dw = 3 - dilation;
-      d.pad_top = 1;   // and 2 below
-      d.pad_left = 3;  // and none on the right
-      d.oh = (d.ih + 3 - (d.kh - 1) * d.dh - 1) / d.sh + 1;
-      d.ow = (d.iw + 3 - (d.kw - 1) * d.dw - 1) / d.sw + 1;
+      ConvShape d = ConvOf({2, 20, 13, 11}, 33, {3, 5}, {stride, 4 - stride},
+                           {dilation, 3 - dilation}, {1, 3}, {2, 0});
       d.algorithm = ConvAlgorithm::kDirect;
       Run(d);
     }
@@ -103,31 +88,19 @@ TEST_P(ConvTest, PlanesOfOneRowOrColumn) {
     for (int64_t stride : {1, 2, 3}) {
       for (int64_t dilation : {1, 4}) {
         for (int64_t pad : {0, 5, 40}) {
-          ConvShape d;
-          d.n = 2;
-          d.ic = ic;
-          d.oc = 33;
-          d.ih = d.kh = d.oh = 1;
-          d.iw = 300;
-          d.kw = 7;
-          d.sw = stride;
-          d.dw = dilation;
-          d.pad_left = pad;
-          d.ow = (d.iw + pad + 2 - (d.kw - 1) * dilation - 1) / stride + 1;
-          d.algorithm = ConvAlgorithm::kDirect;
-          d.src_layout = ic < kBlock ? Layout::nhwc : Layout::nChw16c;
-          d.dst_layout = pad == 5 ? Layout::nhwc : Layout::nChw16c;
-          d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
-          Run(d);
-          std::swap(d.ih, d.iw);
-          std::swap(d.kh, d.kw);
-          std::swap(d.oh, d.ow);
-          std::swap(d.sh, d.sw);
-          std::swap(d.dh, d.dw);
-          std::swap(d.pad_top, d.pad_left);
-          Run(d);
-          d.iw = d.ow = 3;  // rows that are copied whole
-          Run(d);
+          const auto column = [&](int64_t width) {
+            return ConvOf({2, ic, 300, width}, 33, {7, 1}, {stride, 1}, {dilation, 1}, {pad, 0},
+                          {2, 0});
+          };
+          const ConvShape row =
+              ConvOf({2, ic, 1, 300}, 33, {1, 7}, {1, stride}, {1, dilation}, {0, pad}, {0, 2});
+          for (ConvShape d : {row, column(1), column(3)}) {  // rows that are copied whole
+            d.algorithm = ConvAlgorithm::kDirect;
+            d.src_layout = ic < kBlock ? Layout::nhwc : Layout::nChw16c;
+            d.dst_layout = pad == 5 ? Layout::nhwc : Layout::nChw16c;
+            d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
+            Run(d);
+          }
         }
       }
     }
@@ -137,14 +110,8 @@ TEST_P(ConvTest, PlanesOfOneRowOrColumn) {
 // What a strip of a line shares with the next may be longer than the strip.
 TEST_P(ConvTest, LinesAreSharedOut) {
   for (int64_t dilation : {1, 700}) {
-    ConvShape d;
-    d.ic = 8;
-    d.oc = 16;
-    d.ih = d.kh = d.oh = 1;
-    d.iw = d.ow = 20000;
-    d.kw = 3;
-    d.dw = dilation;
-    d.pad_left = dilation;
+    const Axes around = {0, dilation};
+    ConvShape d = ConvOf({1, 8, 1, 20000}, 16, {1, 3}, 1, {1, dilation}, around, around);
     d.src_layout = Layout::nhwc;
     d.algorithm = ConvAlgorithm::kDirect;
     ConvPlan plan;
@@ -199,7 +166,7 @@ TEST_P(ConvTest, FirstLayersReadNhwc) {
     d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
     Run(d);
     d.dw = 2;  // taps of one pixel
-    d.ow = (15 + 6 - 13) / 2 + 1;
+    d.ow -= 3;
     Run(d);
   }
 }
@@ -241,10 +208,7 @@ TEST_P(ConvTest, InnerProduct) {
   for (int64_t rows : {1, 3, 6, 14, 40}) {
     for (int64_t ic : {5, 16, 300}) {
       for (int64_t oc : {32, 40, 192}) {
-        ConvShape d;
-        d.ic = ic;
-        d.oc = oc;
-        d.iw = d.ow = rows;
+        ConvShape d = ConvOf({1, ic, 1, rows}, oc, 1);
         d.src_layout = d.dst_layout = Layout::nhwc;
         d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
         for (bool keeps : {false, true}) {
@@ -393,11 +357,8 @@ TEST_P(ConvTest, EndsOfDepthwiseRows) {
         for (int64_t left = 0; left <= k / 2 + 1; ++left) {
           for (int64_t right = 0; right <= k / 2 + 1; ++right) {
             if (left + width + right < k) continue;
-            ConvShape d = Square(16, k, 16, k, stride, 0);
+            ConvShape d = ConvOf({1, 16, k, width}, 16, k, stride, 1, {0, left}, {0, right});
             d.groups = 16;
-            d.iw = width;
-            d.pad_left = left;
-            d.ow = (left + width + right - k) / stride + 1;
             Run(d);
           }
         }

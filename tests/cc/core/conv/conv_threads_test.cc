@@ -164,8 +164,7 @@ TEST_P(ConvThreads, ManyPlansShareAScratchPool) {
   EXPECT_EQ(wrong, std::vector<int>(kCallers, 0));
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvThreads, ::testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return IsaName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvThreads, ::testing::ValuesIn(TestIsas()), IsaParam);
 
 }  // namespace
 }  // namespace bd

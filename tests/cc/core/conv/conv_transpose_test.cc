@@ -4,17 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "cc/base/threads/thread_pool.h"
-#include "cc/layout/tensor_view.h"
-#include "tests/cc/core/conv/conv_case.h"
-#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/core/conv/conv_ref.h"
 #include "tests/cc/isas.h"
-#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 namespace {
@@ -35,26 +29,6 @@ double Sum(const ConvTransposeDesc& d, const float* src, const float* weights, i
     }
   }
   return sum;
-}
-
-// The definition in double, chain included, tails zero.
-void ConvTransposeRef(const ConvTransposeDesc& d, const float* src, const float* weights,
-                      const float* const* args, float* dst) {
-  const int64_t padded = d.dst.blocks() * d.dst.lanes();
-  for (int64_t n = 0; n < d.n(); ++n) {
-    for (int64_t o = 0; o < padded; ++o) {
-      for (int64_t y = 0; y < d.oh(); ++y) {
-        for (int64_t x = 0; x < d.ow(); ++x) {
-          const int64_t at = d.dst.element(n, o, y * d.ow() + x);
-          dst[at] =
-              o >= d.oc()
-                  ? 0.f
-                  : static_cast<float>(ApplyPostOpsRef(d.post_ops, Sum(d, src, weights, n, o, y, x),
-                                                       args, dst, at, o, n * padded + o));
-        }
-      }
-    }
-  }
 }
 
 // A transposed convolution by its sizes, of which the description follows.
@@ -130,28 +104,22 @@ std::string Check(const TransposeShape& d, Isa isa, ThreadPool& pool, double tol
   tensor.FillIntegers(4);
   if (d.dst_layout == Layout::nChw16c) ClearTail(tensor, d.n, d.oc, d.oh * d.ow);
   const float* args[] = {channel.data(), tensor.data()};
-  ConvTransposeRef(d, src.data(), weights.data(), args, expected.data());
-  std::vector<float> packed_floats(plan.packed_bytes / 4 + 16, NAN);
-  float* packed = packed_floats.data();
-  while (reinterpret_cast<uintptr_t>(packed) % 64 != 0) ++packed;
-  PackConvTransposeWeights(plan, weights.data(), packed, pool);
+  const ConvTransposeDesc desc = d;
+  ResultsRef(desc.dst, d.post_ops, args, expected.data(),
+             [&](int64_t n, int64_t o, int64_t y, int64_t x) {
+               return Sum(desc, src.data(), weights.data(), n, o, y, x);
+             });
+  GuardedBuffer packed(plan.packed_bytes / 4);
+  PackConvTransposeWeights(plan, weights.data(), packed.data(), pool);
   GuardedBuffer scratch(plan.scratch.bytes() / 4);
   ConvBuffers buffers;
   buffers.src = src.data();
-  buffers.packed = packed;
+  buffers.packed = packed.data();
   buffers.args = args;
   buffers.dst = dst.data();
   buffers.scratch = scratch.data();
   RunConvTranspose(plan, buffers, pool);
-  double largest = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    largest = std::max(largest, std::fabs(double{expected[i]}));
-  }
-  for (size_t i = 0; i < dst.size(); ++i) {
-    const bool close = std::fabs(double{dst[i]} - expected[i]) <= tolerance * largest;
-    EXPECT_TRUE(close) << dst[i] << " is not " << expected[i] << " at " << i;
-    if (!close) break;
-  }
+  ExpectClose(dst, expected, tolerance);
   return plan.algorithm_name();
 }
 
@@ -166,8 +134,7 @@ class ConvTransposeOnEveryIsa : public testing::TestWithParam<Isa> {
   ThreadPool pool_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvTransposeOnEveryIsa, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvTransposeOnEveryIsa, testing::ValuesIn(TestIsas()), IsaParam);
 
 // Kernels smaller than the stride leave pixels that nothing reaches.
 TEST_P(ConvTransposeOnEveryIsa, KernelsAndStrides) {

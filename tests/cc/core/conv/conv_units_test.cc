@@ -148,8 +148,7 @@ TEST_P(ConvUnits, OfPairs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvUnits, ::testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return IsaName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvUnits, ::testing::ValuesIn(TestIsas()), IsaParam);
 
 }  // namespace
 }  // namespace bd

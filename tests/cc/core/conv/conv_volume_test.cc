@@ -4,16 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <string>
-#include <vector>
 
 #include "cc/base/threads/thread_pool.h"
-#include "cc/layout/tensor_view.h"
-#include "tests/cc/core/conv/conv_case.h"
-#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/core/conv/conv_ref.h"
 #include "tests/cc/isas.h"
-#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 namespace {
@@ -38,26 +33,6 @@ double Sum(const ConvVolumeDesc& d, const float* src, const float* weights, int6
     }
   }
   return sum;
-}
-
-// The definition in double, chain included, tails zero.
-void ConvVolumeRef(const ConvVolumeDesc& d, const float* src, const float* weights,
-                   const float* const* args, float* dst) {
-  const ConvDesc& s = d.slice;
-  const int64_t channels = s.dst.blocks() * s.dst.lanes();
-  for (int64_t image = 0; image < d.volumes * d.out_depth; ++image) {
-    for (int64_t o = 0; o < channels; ++o) {
-      for (int64_t p = 0; p < s.oh() * s.ow(); ++p) {
-        const int64_t at = s.dst.element(image, o, p);
-        dst[at] = o >= s.oc() ? 0.f
-                              : static_cast<float>(ApplyPostOpsRef(
-                                    s.post_ops,
-                                    Sum(d, src, weights, image / d.out_depth, image % d.out_depth,
-                                        p / s.ow(), p % s.ow(), o),
-                                    args, dst, at, o, image * channels + o));
-      }
-    }
-  }
 }
 
 // A 3-D convolution by its sizes, of which the description follows.
@@ -121,26 +96,24 @@ class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
       ClearTail(sample, results, s.oc, 1);
     }
     const float* args[] = {channel.data(), tensor.data(), sample.data()};
-    ConvVolumeRef(d, src.data(), weights.data(), args, expected.data());
-    std::vector<float> memory(plan.conv.packed_bytes / 4 + 16, NAN);
-    float* packed = memory.data();
-    while (reinterpret_cast<uintptr_t>(packed) % 64 != 0) ++packed;
-    PackConvVolumeWeights(plan, weights.data(), packed, pool_);
+    const ConvVolumeDesc desc = d;
+    ResultsRef(desc.slice.dst, s.post_ops, args, expected.data(),
+               [&](int64_t n, int64_t o, int64_t y, int64_t x) {
+                 return Sum(desc, src.data(), weights.data(), n / d.out_depth, n % d.out_depth, y,
+                            x, o);
+               });
+    GuardedBuffer packed(plan.conv.packed_bytes / 4);
+    PackConvVolumeWeights(plan, weights.data(), packed.data(), pool_);
     GuardedBuffer scratch(plan.scratch.bytes() / 4);
     ConvBuffers buffers;
     buffers.src = src.data();
-    buffers.packed = packed;
+    buffers.packed = packed.data();
     buffers.plain = weights.data();
     buffers.args = args;
     buffers.dst = dst.data();
     buffers.scratch = scratch.data();
     RunConvVolume(plan, buffers, pool_);
-    double largest = 0;
-    for (float x : expected) largest = std::max(largest, std::fabs(double{x}));
-    for (size_t i = 0; i < dst.size(); ++i) {
-      ASSERT_LE(std::fabs(double{dst[i]} - expected[i]), tolerance * largest)
-          << dst[i] << " is not " << expected[i] << " at " << i;
-    }
+    ExpectClose(dst, expected, tolerance);
   }
   void CheckBothEnds(VolumeShape d) {
     d.slice.algorithm = ConvAlgorithm::kDirect;
@@ -150,8 +123,7 @@ class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
   ThreadPool pool_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvVolumeOnEveryIsa, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvVolumeOnEveryIsa, testing::ValuesIn(TestIsas()), IsaParam);
 
 TEST_P(ConvVolumeOnEveryIsa, WindowsStridesAndPaddings) {
   for (int64_t k = 1; k <= 3; ++k) {

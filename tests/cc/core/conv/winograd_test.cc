@@ -9,8 +9,7 @@ namespace {
 
 using WinogradTest = ConvTest;
 
-INSTANTIATE_TEST_SUITE_P(Isas, WinogradTest, ::testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return IsaName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Isas, WinogradTest, ::testing::ValuesIn(TestIsas()), IsaParam);
 
 // Every window that has a transform: own and shared blocks, channel tails, sizes
 // below a tile, tiles that hang over every edge.
@@ -24,15 +23,8 @@ TEST_P(WinogradTest, EveryWindow) {
   for (const auto& [kh, kw] : windows) {
     for (const auto& [n, ic, oc, ih, iw] : cases) {
       for (int64_t pad : {0, 2, 7}) {
-        ConvShape d = Square(ic, ih, oc, 1, 1, 0);
-        d.n = n;
-        d.iw = iw;
-        d.kh = kh;
-        d.kw = kw;
-        d.pad_top = pad;
-        d.pad_left = pad / 2;
-        d.oh = ih + 2 * pad - (kh - 1);
-        d.ow = iw + pad - (kw - 1);
+        ConvShape d =
+            ConvOf({n, ic, ih, iw}, oc, {kh, kw}, 1, 1, {pad, pad / 2}, {pad, pad - pad / 2});
         if (d.oh < 1 || d.ow < 1 || (ic + ih > 64 && (kh * kw != 9 || pad > 2))) continue;
         d.algorithm = ConvAlgorithm::kWinograd;
         d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
@@ -54,9 +46,7 @@ TEST_P(WinogradTest, PlainResults) {
        {"binary(add,channel,#0)", "binary(add,channel,#0);binary(add,tensor,#1);eltwise(relu)"}) {
     for (const auto& [n, ic, oc, ih, iw] : cases) {
       for (int64_t k : {3, 5}) {
-        ConvShape d = Square(ic, ih, oc, k, 1, k / 2);
-        d.n = n;
-        d.iw = d.ow = iw;
+        ConvShape d = ConvOf({n, ic, ih, iw}, oc, k, 1, 1, k / 2, k / 2);
         d.dst_layout = Layout::nhwc;
         d.algorithm = ConvAlgorithm::kWinograd;
         d.post_ops = Chain(chain);
@@ -76,12 +66,7 @@ TEST_P(WinogradTest, FirstLayers) {
   for (int64_t ic : {1, 2, 3, 4}) {
     for (const auto& [ih, iw, oc] : cases) {
       for (int64_t pad : {0, 2, 3, 8}) {
-        ConvShape d = Square(ic, ih, oc, 7, 2, pad);
-        d.n = 2;
-        d.iw = iw;
-        d.pad_left = pad / 2;
-        d.oh = (ih + 2 * pad - 7) / 2 + 1;
-        d.ow = (iw + pad - 7) / 2 + 1;
+        ConvShape d = ConvOf({2, ic, ih, iw}, oc, 7, 2, 1, {pad, pad / 2}, {pad, pad - pad / 2});
         if (ih + 2 * pad < 7 || iw + pad < 7) continue;
         d.src_layout = Layout::nhwc;
         d.algorithm = ConvAlgorithm::kWinograd;

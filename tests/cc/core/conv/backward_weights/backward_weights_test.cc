@@ -21,23 +21,9 @@ struct Window {
 
 ConvShape Conv(int64_t n, int64_t ic, int64_t oc, int64_t ih, int64_t iw, const Window& w,
                int64_t groups = 1) {
-  ConvShape d;
-  d.n = n;
-  d.ic = ic;
-  d.oc = oc;
-  d.ih = ih;
-  d.iw = iw;
-  d.kh = w.kh;
-  d.kw = w.kw;
-  d.sh = w.sh;
-  d.sw = w.sw;
-  d.dh = w.dh;
-  d.dw = w.dw;
-  d.pad_top = w.top;
-  d.pad_left = w.left;
+  ConvShape d = ConvOf({n, ic, ih, iw}, oc, {w.kh, w.kw}, {w.sh, w.sw}, {w.dh, w.dw},
+                       {w.top, w.left}, {w.bottom, w.right});
   d.groups = groups;
-  d.oh = (ih + w.top + w.bottom - (w.kh - 1) * w.dh - 1) / w.sh + 1;
-  d.ow = (iw + w.left + w.right - (w.kw - 1) * w.dw - 1) / w.sw + 1;
   return d;
 }
 

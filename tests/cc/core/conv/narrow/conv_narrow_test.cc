@@ -9,8 +9,7 @@
 namespace bd {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()), IsaParam);
 
 // Channels around dwords, blocks and panels, planes around tiles.
 TEST_P(ConvNarrowTest, Tails) {
@@ -58,23 +57,9 @@ TEST_P(ConvNarrowTest, Windows) {
         for (int64_t dilation : {1, 2}) {
           for (int64_t pad : {0, 1, 4}) {
             NarrowCase c;
-            ConvShape& d = c.shape;
-            d.ic = ic;
-            d.oc = 20;
-            d.ih = 11;
-            d.iw = 15;
-            d.kh = 3;
-            d.kw = 2;
-            d.sh = s;
-            d.sw = 3 - s > 0 ? 3 - s : 1;
-            d.dh = dilation;
-            d.dw = 3 - dilation;
-            d.pad_top = pad;
-            d.pad_left = pad / 2;
-            d.oh = (d.ih + pad + 1 - (d.kh - 1) * d.dh - 1) / d.sh + 1;
-            d.ow = (d.iw + pad / 2 + 3 - (d.kw - 1) * d.dw - 1) / d.sw + 1;
-            d.n = 2;
-            d.src_layout = layout;
+            c.shape = ConvOf({2, ic, 11, 15}, 20, {3, 2}, {s, std::max<int64_t>(1, 3 - s)},
+                             {dilation, 3 - dilation}, {pad, pad / 2}, {1, 3});
+            c.shape.src_layout = layout;
             c.bias = true;
             CheckTypes(c);
           }
@@ -113,12 +98,8 @@ TEST_P(ConvNarrowTest, Depthwise) {
       for (int64_t stride : {1, 2}) {
         for (int64_t dilation : {1, 2}) {
           NarrowCase c;
-          ConvShape& d = c.shape;
-          d = Square(channels, 17, channels, k, stride, k / 2);
-          d.n = 2;
-          d.groups = channels;
-          d.dh = d.dw = dilation;
-          d.oh = d.ow = (17 + 2 * (k / 2) - (k - 1) * dilation - 1) / stride + 1;
+          c.shape = ConvOf({2, channels, 17, 17}, channels, k, stride, dilation, k / 2, k / 2);
+          c.shape.groups = channels;
           c.bias = c.adds = k != 4;
           if (c.adds) c.sum = kDstTypes[k % 3];
           if (k == 5) c.rest = "eltwise(clip,alpha=-3,beta=6)";
@@ -139,9 +120,8 @@ TEST_P(ConvNarrowTest, DepthwisePlanes) {
         for (int64_t pad : {0, 1, 6}) {
           if (size + 2 * pad < k) continue;
           NarrowCase c;
-          ConvShape& d = c.shape;
-          d = Square(20, size, 20, k, stride, pad);
-          d.groups = 20;
+          c.shape = Square(20, size, 20, k, stride, pad);
+          c.shape.groups = 20;
           c.src_quantization.zero_point = 201;
           c.dst = kDstTypes[turn_++ % 3];
           c.rest = "eltwise(clip,alpha=-3,beta=6)";
@@ -194,24 +174,10 @@ TEST_P(ConvNarrowTest, LargestDepthwiseSums) {
 
 TEST_P(ConvNarrowTest, ChainsAndTypes) {
   for (DataType src : {u8, bf16}) {
-    for (DataType dst : kDstTypes) {
-      for (DataType sum : kDstTypes) {
-        for (const char* rest : {"", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)",
-                                 "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)"}) {
-          for (int64_t oc : {16, 37}) {
-            NarrowCase c;
-            c.shape = Square(20, 8, oc, 3, 1, 1);
-            c.shape.n = 2;
-            c.src = src;
-            c.dst = dst;
-            c.sum = sum;
-            c.bias = c.adds = true;
-            c.rest = rest;
-            Check(c, two_);
-          }
-        }
-      }
-    }
+    ForChainsAndTypes([&](NarrowCase c) {
+      c.src = src;
+      Check(c, two_);
+    });
   }
   // Products of matrices add any type, too.
   for (DataType sum : kDstTypes) {

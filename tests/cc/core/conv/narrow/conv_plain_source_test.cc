@@ -9,23 +9,10 @@
 namespace bd {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()), IsaParam);
 
 ConvShape Window(int64_t ic, int64_t oc, int64_t kw, int64_t sw, int64_t dw, int64_t pad) {
-  ConvShape d;
-  d.n = 2;
-  d.ic = ic;
-  d.oc = oc;
-  d.ih = 6;
-  d.iw = 17;
-  d.kh = 3;
-  d.kw = kw;
-  d.sw = sw;
-  d.dw = dw;
-  d.pad_top = d.pad_left = pad;
-  d.oh = d.ih + 2 * pad - 2;
-  d.ow = (d.iw + 2 * pad - (kw - 1) * dw - 1) / sw + 1;
+  ConvShape d = ConvOf({2, ic, 6, 17}, oc, {3, kw}, {1, sw}, {1, dw}, pad, pad);
   d.src_layout = Layout::nhwc;
   return d;
 }
@@ -55,22 +42,17 @@ TEST_P(ConvNarrowTest, Lines) {
     for (int64_t kw : {4, 5}) {
       for (int64_t sw : {1, 3}) {
         for (int64_t dw : {1, 50}) {
-          NarrowCase c;
-          ConvShape& d = c.shape;
-          d = Window(ic, 20, kw, sw, dw, 2);
-          d.ih = d.kh = d.oh = 1;
-          d.pad_top = 0;
-          d.iw = 2000;
-          d.ow = (d.iw + 4 - (kw - 1) * dw - 1) / sw + 1;
-          c.src_quantization.zero_point = 201;
-          CheckTypes(c);
-          std::swap(d.ih, d.iw);
-          std::swap(d.kh, d.kw);
-          std::swap(d.oh, d.ow);
-          std::swap(d.sh, d.sw);
-          std::swap(d.dh, d.dw);
-          std::swap(d.pad_top, d.pad_left);
-          CheckTypes(c);
+          const ConvShape row =
+              ConvOf({2, ic, 1, 2000}, 20, {1, kw}, {1, sw}, {1, dw}, {0, 2}, {0, 2});
+          const ConvShape column =
+              ConvOf({2, ic, 2000, 1}, 20, {kw, 1}, {sw, 1}, {dw, 1}, {2, 0}, {2, 0});
+          for (const ConvShape& line : {row, column}) {
+            NarrowCase c;
+            c.shape = line;
+            c.shape.src_layout = Layout::nhwc;
+            c.src_quantization.zero_point = 201;
+            CheckTypes(c);
+          }
         }
       }
     }
@@ -90,21 +72,14 @@ TEST_P(ConvNarrowTest, InfiniteNeighboursOfWindows) {
         const ConvDesc d = c.Desc();
         ConvPlan plan;
         ASSERT_EQ(MakeConvPlan(d, GetParam(), 1, &plan), "");
-        GuardedArray src(d.src.bytes()), dst(d.dst.bytes()), scratch(plan.scratch.bytes());
-        GuardedArray weights(WeightFloats(c.shape) * 2), packed(plan.packed_bytes);
+        GuardedArray src(d.src.bytes()), dst(d.dst.bytes()), weights(WeightFloats(c.shape) * 2);
         Fill(bf16, WeightFloats(c.shape), 1, 8, weights.data());
-        PackConvWeights(plan, weights.As<float>(), packed.As<float>(), one_);
-        ConvBuffers buffers;
-        buffers.src = src.As<float>();
-        buffers.packed = packed.As<float>();
-        buffers.dst = dst.As<float>();
-        buffers.scratch = scratch.data();
         for (int64_t y = 0; y < d.ih(); ++y) {
           const int64_t x = (5 * y + 2) % d.iw(), channel = y % ic;
           FillTensor(d.src, Quantization(), -8, 8, src.data());
           const float inf = std::numeric_limits<float>::infinity();
           StoreFloatRef(bf16, inf, src.data(), d.src.element(1, channel, y * d.iw() + x));
-          RunConv(plan, buffers, one_);
+          PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), one_);
           for (int64_t p = 0; p < d.n() * d.oh() * d.ow(); ++p) {
             const int64_t n = p / (d.oh() * d.ow()), oh = p / d.ow() % d.oh(), ow = p % d.ow();
             const int64_t row = y + 1 - oh, column = x + 1 - ow;

@@ -57,6 +57,27 @@ struct NarrowCase {
   }
 };
 
+// Chains behind a bias and a sum, by all types, of channels with and without a tail.
+template <typename Check>
+void ForChainsAndTypes(Check&& check) {
+  for (DataType dst : kDstTypes) {
+    for (DataType sum : kDstTypes) {
+      for (const char* rest : {"", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)",
+                               "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)"}) {
+        for (int64_t oc : {16, 37}) {
+          NarrowCase c;
+          c.shape = ConvOf({2, 20, 9, 9}, oc, 3, 1, 1, 1, 1);
+          c.dst = dst;
+          c.sum = sum;
+          c.bias = c.adds = true;
+          c.rest = rest;
+          check(c);
+        }
+      }
+    }
+  }
+}
+
 inline float Real(DataType type, const Quantization& q, const void* at, int64_t i) {
   const float stored = LoadAsFloatRef(type, at, i);
   return type == u8 ? q.scale * (stored - static_cast<float>(q.zero_point)) : stored;
@@ -99,22 +120,12 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
   // The sum of products, of bytes without their scales.
   static float Sum(const ConvDesc& d, const void* src, const void* weights, int64_t n, int64_t o,
                    int64_t oh, int64_t ow) {
-    const int64_t ic_group = d.ic() / d.groups, group = o / (d.oc() / d.groups);
     int64_t sum = 0;  // of bfloat16 numbers are integers, too
-    for (int64_t kh = 0; kh < d.kh(); ++kh) {
-      for (int64_t kw = 0; kw < d.kw(); ++kw) {
-        const int64_t y = oh * d.sh() + kh * d.dh() - d.pad_top(),
-                      x = ow * d.sw() + kw * d.dw() - d.pad_left();
-        if (y < 0 || y >= d.ih() || x < 0 || x >= d.iw()) continue;
-        for (int64_t i = 0; i < ic_group; ++i) {
-          const int64_t at = d.src.element(n, group * ic_group + i, y * d.iw() + x);
-          const int64_t w = ((kh * d.kw() + kw) * ic_group + i) * d.oc() + o;
-          int64_t value = static_cast<int64_t>(LoadAsFloatRef(d.src.dtype(), src, at));
-          if (d.src.dtype() == u8) value -= d.types.src_quantization.zero_point;
-          sum += value * static_cast<int64_t>(LoadAsFloatRef(d.types.weights, weights, w));
-        }
-      }
-    }
+    ForProducts(d, n, o, oh, ow, [&](int64_t at, int64_t w) {
+      int64_t value = static_cast<int64_t>(LoadAsFloatRef(d.src.dtype(), src, at));
+      if (d.src.dtype() == u8) value -= d.types.src_quantization.zero_point;
+      sum += value * static_cast<int64_t>(LoadAsFloatRef(d.types.weights, weights, w));
+    });
     EXPECT_LE(std::llabs(sum), INT32_MAX);
     return static_cast<float>(sum);
   }
@@ -156,16 +167,8 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
       scales.As<float>()[o] = std::ldexp(1.f, -static_cast<int>(o % 3) - 4);
     }
     const float* args[] = {channel.As<float>(), sum.As<float>()};
-    GuardedArray packed(plan.packed_bytes, guard), scratch(plan.scratch.bytes());
-    PackConvWeights(plan, weights.As<float>(), packed.As<float>(), pool);
-    ConvBuffers buffers;
-    buffers.src = src.As<float>();
-    buffers.packed = packed.As<float>();
-    buffers.args = args;
-    buffers.dst = dst.As<float>();
-    buffers.scratch = scratch.data();
-    buffers.weight_scales = scales.As<float>();
-    RunConv(plan, buffers, pool);
+    PackAndRun(plan, src.data(), weights.data(), args, dst.data(), pool, nullptr,
+               scales.As<float>(), guard);
 
     const PostOpChain rest = c.rest.empty() ? PostOpChain() : Chain(c.rest);
     const int64_t channels = d.dst.blocks() * d.dst.lanes();
@@ -180,8 +183,8 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
             x = Sum(d, src.data(), weights.data(), n, o, p / d.ow(), p % d.ow());
             const float scale = d.types.src_quantization.scale * scales.As<float>()[o];
             if (in_steps) {
-              const float added = c.adds ? LoadAsFloatRef(c.sum, sum.data(), at) : 0.f;
-              x = Steps(c, plan.epilogue, x, scale, args[0][o], added);
+              const float addend = c.adds ? LoadAsFloatRef(c.sum, sum.data(), at) : 0.f;
+              x = Steps(c, plan.epilogue, x, scale, args[0][o], addend);
               StoreSteps(c.dst_quantization, x, expected.data(), at);
               ASSERT_EQ(LoadAsFloatRef(u8, dst.data(), at), LoadAsFloatRef(u8, expected.data(), at))
                   << "at n " << n << " channel " << o << " pixel " << p;

@@ -33,16 +33,8 @@ class WinogradBf16Test : public ::testing::TestWithParam<Isa> {
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, GetParam(), threads, &plan), "");
     ASSERT_EQ(std::string(plan.algorithm_name()).rfind("winograd", 0), 0u);
-    GuardedArray packed(plan.packed_bytes), scratch(plan.scratch.bytes());
-    PackConvWeights(plan, static_cast<const float*>(weights), packed.As<float>(), pool);
     const float* args[] = {channel, static_cast<const float*>(sum)};
-    ConvBuffers buffers;
-    buffers.src = static_cast<const float*>(src);
-    buffers.packed = packed.As<float>();
-    buffers.args = args;
-    buffers.dst = static_cast<float*>(dst);
-    buffers.scratch = scratch.data();
-    RunConv(plan, buffers, pool);
+    PackAndRun(plan, src, weights, args, dst, pool);
   }
 
   bool RoundsPlanes(const ConvDesc& d, int threads) {
@@ -99,7 +91,7 @@ class WinogradBf16Test : public ::testing::TestWithParam<Isa> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Isas, WinogradBf16Test, ::testing::ValuesIn(TestIsas(Isa::kAvx512Bf16)),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+                         IsaParam);
 
 TEST_P(WinogradBf16Test, EveryWindow) {
   const int64_t windows[][2] = {{3, 3}, {5, 5}, {1, 3}, {3, 1}, {1, 7}, {7, 1}};
@@ -112,17 +104,8 @@ TEST_P(WinogradBf16Test, EveryWindow) {
     for (const auto& [n, ic, oc, ih, iw] : cases) {
       for (int64_t pad : {0, 2, 7}) {
         NarrowCase c;
-        ConvShape& d = c.shape;
-        d = Square(ic, ih, oc, 1, 1, 0);
-        d.n = n;
-        d.iw = iw;
-        d.kh = kh;
-        d.kw = kw;
-        d.pad_top = pad;
-        d.pad_left = pad / 2;
-        d.oh = ih + 2 * pad - (kh - 1);
-        d.ow = iw + pad - (kw - 1);
-        if (d.oh < 1 || d.ow < 1) continue;
+        c.shape = ConvOf({n, ic, ih, iw}, oc, {kh, kw}, 1, 1, {pad, pad / 2}, {pad, pad - pad / 2});
+        if (c.shape.oh < 1 || c.shape.ow < 1) continue;
         c.dst = kDstTypes[turn_ % 3];
         c.bias = turn_ % 2 == 0;
         c.floats = turn_ % 5 == 0 ? f32 : bf16;
@@ -134,25 +117,12 @@ TEST_P(WinogradBf16Test, EveryWindow) {
 
 TEST_P(WinogradBf16Test, ChainsAndTypes) {
   for (Layout layout : {Layout::nChw16c, Layout::nhwc}) {
-    for (DataType dst : kDstTypes) {
-      for (DataType sum : {f32, bf16}) {
-        for (const char* rest : {"", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)",
-                                 "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)"}) {
-          for (int64_t oc : {16, 37}) {
-            if (layout == Layout::nhwc && dst == f32 && sum == f32 && oc == 16) continue;  // fused
-            NarrowCase c;
-            c.shape = Square(20, 9, oc, 3, 1, 1);
-            c.shape.n = 2;
-            c.shape.dst_layout = layout;
-            c.dst = dst;
-            c.sum = sum;
-            c.bias = c.adds = true;
-            c.rest = rest;
-            Check(c);
-          }
-        }
-      }
-    }
+    ForChainsAndTypes([&](NarrowCase c) {
+      const bool fused = c.dst == f32 && c.sum == f32 && c.shape.oc == 16;
+      if (c.sum == u8 || (layout == Layout::nhwc && fused)) return;
+      c.shape.dst_layout = layout;
+      Check(c);
+    });
   }
 }
 

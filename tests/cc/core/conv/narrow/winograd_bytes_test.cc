@@ -19,8 +19,7 @@ class WinogradBytesTest : public ConvNarrowTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, WinogradBytesTest, ::testing::ValuesIn(TestIsasOfBytes()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, WinogradBytesTest, ::testing::ValuesIn(TestIsasOfBytes()), IsaParam);
 
 // Channels around pairs, blocks and panels; planes around tiles; padding by more than a window.
 TEST_P(WinogradBytesTest, Tails) {
@@ -32,16 +31,8 @@ TEST_P(WinogradBytesTest, Tails) {
     for (int64_t pad : {0, 1, 2, 7}) {
       for (int zero_point : {0, 128, 255}) {
         NarrowCase c;
-        ConvShape& d = c.shape;
-        d = Square(ic, ih, oc, 1, 1, 0);
-        d.n = n;
-        d.iw = iw;
-        d.kh = d.kw = 3;
-        d.pad_top = pad;
-        d.pad_left = pad / 2;
-        d.oh = ih + 2 * pad - 2;
-        d.ow = iw + pad - 2;
-        if (d.oh < 1 || d.ow < 1) continue;
+        c.shape = ConvOf({n, ic, ih, iw}, oc, 3, 1, 1, {pad, pad / 2}, {pad, pad - pad / 2});
+        if (c.shape.oh < 1 || c.shape.ow < 1) continue;
         c.src_quantization.zero_point = zero_point;
         c.dst = kDstTypes[turn_ % 3];
         c.bias = turn_ % 2 == 0;
@@ -53,24 +44,10 @@ TEST_P(WinogradBytesTest, Tails) {
 
 TEST_P(WinogradBytesTest, ChainsAndTypes) {
   for (Layout layout : {Layout::nChw16c, Layout::nhwc}) {
-    for (DataType dst : kDstTypes) {
-      for (DataType sum : kDstTypes) {
-        for (const char* rest : {"", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)",
-                                 "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)"}) {
-          for (int64_t oc : {16, 37}) {
-            NarrowCase c;
-            c.shape = Square(20, 9, oc, 3, 1, 1);
-            c.shape.n = 2;
-            c.shape.dst_layout = layout;
-            c.dst = dst;
-            c.sum = sum;
-            c.bias = c.adds = true;
-            c.rest = rest;
-            CheckBytes(c);
-          }
-        }
-      }
-    }
+    ForChainsAndTypes([&](NarrowCase c) {
+      c.shape.dst_layout = layout;
+      CheckBytes(c);
+    });
   }
 }
 
