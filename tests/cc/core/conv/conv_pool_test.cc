@@ -105,8 +105,7 @@ class ConvPoolTest : public ::testing::TestWithParam<Isa> {
   std::set<std::string> seen_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvPoolTest, ::testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return IsaName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Isas, ConvPoolTest, ::testing::ValuesIn(TestIsas()), IsaParam);
 
 // Even and odd sizes, less than a tile, tiles over every edge, channel tails, batches.
 TEST_P(ConvPoolTest, WinogradPoolsItsTiles) {
@@ -164,12 +163,7 @@ TEST_P(ConvPoolTest, DeclinesWhatTilesDoNotHold) {
               std::string::npos);
   };
   for (const auto& [kh, kw] : {std::pair<int64_t, int64_t>{1, 3}, {3, 1}, {7, 1}, {1, 1}}) {
-    ConvShape d = Square(16, 9, 20, 1, 1, 0);
-    d.kh = kh;
-    d.kw = kw;
-    d.oh = d.ih - kh + 1;
-    d.ow = d.iw - kw + 1;
-    declines(d);
+    declines(ConvOf({1, 16, 9, 9}, 20, {kh, kw}));
   }
   for (const char* chain :
        {"sum(#1);eltwise(relu)", "eltwise(swish)", "eltwise(abs)",

@@ -26,13 +26,8 @@ struct Window {
 };
 
 ConvShape Of(const Window& window, int64_t n, int64_t ic, int64_t oc, int64_t size) {
-  ConvShape d = Square(ic, size, oc, 1, 1, 0);
-  d.n = n;
-  d.kh = window.kh;
-  d.kw = window.kw;
-  d.pad_top = window.kh / 2;
-  d.pad_left = window.kw / 2;
-  return d;
+  const Axes pad(window.kh / 2, window.kw / 2);
+  return ConvOf({n, ic, size, size}, oc, {window.kh, window.kw}, 1, 1, pad, pad);
 }
 
 class WinogradFipTest : public ::testing::Test {
