@@ -163,7 +163,7 @@ def judged(row: dict) -> list[str]:
     if "error" in row:
         return ["failed"]
     faults = {
-        "is wrong": row["difference"] > max(QUIET, MOST_NOISE * row["noise"]),
+        "is wrong": not row["difference"] <= max(QUIET, MOST_NOISE * row["noise"]),  # or NaN
         "is slower than TensorFlow": row["ours"]["min_ms"] > MOST * row["TensorFlow"]["min_ms"],
         f"has {row['reorders']} reorders": row["reorders"] > MOST_REORDERS,
     }

@@ -111,7 +111,7 @@ def _sonnet():
     random = np.random.default_rng(0)
     for variable in network.trainable_variables:  # some of its scales are 0
         if variable.shape.rank < 4:
-            variable.assign(random.normal(0.3, 0.1, variable.shape))
+            variable.assign(random.normal(0, 0.1, variable.shape))
     return lambda x: network(x, is_training=False)
 
 
