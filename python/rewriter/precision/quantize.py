@@ -102,13 +102,17 @@ def balance(weights: np.ndarray, read: np.ndarray) -> np.ndarray | None:
 
     Returns: float32 [rows]; None where nothing is gained.
     """
-    of_read, of_weights = np.abs(read).max(axis=0), np.abs(weights).max(axis=1)
+    parts = [(np.abs(some).max(axis=1), np.square(some).sum(axis=1)) for (some,) in _blocks(weights)]
+    of_weights, energies = map(np.concatenate, zip(*parts, strict=True))
+    of_read, squares = np.abs(read).max(axis=0), np.square(read).mean(axis=0)
     known = (of_read > _LEAST_SCALE) & (of_weights > _LEAST_SCALE)
-    energies, squares = np.square(weights).sum(axis=1), np.square(read).mean(axis=0)
 
     def lost(factors: np.ndarray) -> float:
-        of_rows = np.square(np.abs(read * factors).max(axis=1)).mean()
-        of_columns = np.square(np.abs(weights / factors[:, None]).max(axis=0)).sum()
+        most = np.zeros(weights.shape[1])
+        inverse = np.broadcast_to((1 / factors)[:, None], weights.shape)
+        for some, by in _blocks(weights, inverse):
+            most = np.maximum(most, np.abs(some * by).max(axis=0))
+        of_rows, of_columns = np.square(np.abs(read * factors).max(axis=1)).mean(), most @ most
         return of_rows * (energies / factors**2).sum() + of_columns * (squares * factors**2).sum()
 
     best, least = None, _GAIN * lost(np.ones(len(weights), np.float32))

@@ -57,9 +57,12 @@ class Draw(np.random.Generator):
         return items[self.integers(len(items))]
 
     def normal(self, shape) -> np.ndarray:
-        """Numbers, at times whole ones: those of two tensors are equal at some places then."""
+        """Numbers, at times whole ones: those of two tensors are equal at some places then.
+
+        No zero is negative: steps add a zero, which takes its sign, and a quotient by it shows that.
+        """
         values = self.standard_normal(shape) * 3
-        return (np.rint(values) if self.of(0, 0, 1) else values).astype(np.float32)
+        return (np.rint(values) + 0.0 if self.of(0, 0, 1) else values).astype(np.float32)
 
     def tensor(self, shape) -> np.ndarray:
         """Numbers of which one may be an edge."""
