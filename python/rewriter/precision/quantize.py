@@ -102,7 +102,9 @@ def balance(weights: np.ndarray, read: np.ndarray) -> np.ndarray | None:
 
     Returns: float32 [rows]; None where nothing is gained.
     """
-    parts = [(np.abs(some).max(axis=1), np.square(some).sum(axis=1)) for (some,) in _blocks(weights)]
+    parts = [
+        (np.abs(some).max(axis=1), np.square(some).sum(axis=1)) for (some,) in _blocks(weights)
+    ]
     of_weights, energies = map(np.concatenate, zip(*parts, strict=True))
     of_read, squares = np.abs(read).max(axis=0), np.square(read).mean(axis=0)
     known = (of_read > _LEAST_SCALE) & (of_weights > _LEAST_SCALE)
