@@ -59,7 +59,7 @@ class Draw(np.random.Generator):
     def normal(self, shape) -> np.ndarray:
         """Numbers, at times whole ones: those of two tensors are equal at some places then.
 
-        No zero is negative: steps add a zero, which takes its sign, and a quotient by it shows that.
+        No zero is negative: a step that adds a zero takes its sign, which a quotient by it shows.
         """
         values = self.standard_normal(shape) * 3
         return (np.rint(values) + 0.0 if self.of(0, 0, 1) else values).astype(np.float32)
