@@ -453,6 +453,8 @@ def check(name, seed, index):
         exact = case.build(tf.float64, tf.cast(x, tf.float64)).numpy()
     except (ValueError, TypeError, tf.errors.OpError):  # of an op that float64 does not have
         exact = wanted
+    if exact.shape != wanted.shape:  # With oneDNN it takes windows that fit nowhere.
+        return None, None
     options = Options(algorithm="direct", strict=True)
     rewritten = optimize_concrete(original, options=options)
     report = rewritten.report
