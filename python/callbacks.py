@@ -40,16 +40,16 @@ class Optimized(keras.callbacks.Callback):
     def __init__(self, options: Options | None = None):
         super().__init__()
         self.report, self._options = None, choose(options, weights="live")
-        self._own = self._fast = None  # Keras's function of a step, and the one in its place
+        self._original = self._fast = None  # Keras's function of a step, and the one in its place
 
     def on_test_begin(self, logs=None):
-        own = self.model.test_function
-        if own is not self._own:  # which Keras makes once, and again after `compile`
-            self._own, self._fast = own, self._make() or own
+        original = self.model.test_function
+        if original is not self._original:  # which Keras makes once, and again after `compile`
+            self._original, self._fast = original, self._make() or original
         self.model.test_function = self._fast
 
     def on_test_end(self, logs=None):
-        self.model.test_function = self._own
+        self.model.test_function = self._original
 
     def _make(self):
         """Keras's function of a step with fast calls of the model; None where it cannot be."""

@@ -46,28 +46,32 @@ def read(path: str | os.PathLike):
 
 def _signatures(model) -> dict[str, tuple]:
     """name -> (its subgraph, name -> the tensor that is an argument, the same of results)."""
-    found = {}
-    for one in model.signatureDefs or ():
+    signatures = {}
+    for definition in model.signatureDefs or ():
         sides = (
-            {m.name.decode(): m.tensorIndex for m in side} for side in (one.inputs, one.outputs)
+            {m.name.decode(): m.tensorIndex for m in side}
+            for side in (definition.inputs, definition.outputs)
         )
-        found[one.signatureKey.decode()] = (model.subgraphs[one.subgraphIndex], *sides)
-    if not found:
+        signatures[definition.signatureKey.decode()] = (
+            model.subgraphs[definition.subgraphIndex],
+            *sides,
+        )
+    if not signatures:
         graph = model.subgraphs[0]
         sides = (
             {re.sub(r"\W", "_", graph.tensors[i].name.decode()): i for i in side}
             for side in (graph.inputs, graph.outputs)
         )
-        found["serving_default"] = (graph, *sides)
-    return found
+        signatures["serving_default"] = (graph, *sides)
+    return signatures
 
 
 def _trace(schema, model, graph, inputs: dict, outputs: dict):
     reader = _Reader(schema, model, graph)
 
     @tf.function(autograph=False)
-    def run(**given):
-        return reader.run({inputs[name]: x for name, x in given.items()}, outputs)
+    def run(**arguments):
+        return reader.run({inputs[name]: x for name, x in arguments.items()}, outputs)
 
     return run.get_concrete_function(**{n: reader.spec(i, n) for n, i in inputs.items()})
 
@@ -153,15 +157,15 @@ class _Reader:
 
     def quantization(self, index: int):
         """(scales, zero points, their axis) of a quantized tensor; None of any other."""
-        found = self.graph.tensors[index].quantization
-        if found is None or found.scale is None or self.dtype(index).is_floating:
+        grid = self.graph.tensors[index].quantization
+        if grid is None or grid.scale is None or self.dtype(index).is_floating:
             return None
-        return np.float32(found.scale), np.int64(found.zeroPoint), found.quantizedDimension
+        return np.float32(grid.scale), np.int64(grid.zeroPoint), grid.quantizedDimension
 
     def _real_array(self, index: int, values: np.ndarray) -> np.ndarray:
-        if (found := self.quantization(index)) is None:
+        if (grid := self.quantization(index)) is None:
             return values
-        scales, zeros, axis = found
+        scales, zeros, axis = grid
         shape = [1] * values.ndim
         if scales.size > 1:
             shape[axis] = -1
@@ -170,13 +174,13 @@ class _Reader:
 
     def weights(self, index: int, order: Callable):
         """Constant weights as `order` puts them, which has the channels of the result last."""
-        values, found = self.constant(index), self.quantization(index)
+        values, grid = self.constant(index), self.quantization(index)
         real = order(self._real_array(index, values))
-        if found is None or values.dtype != np.int8 or found[1].any():
-            if found is not None and found[0].size == 1 and values.dtype in _BYTES:
+        if grid is None or values.dtype != np.int8 or grid[1].any():
+            if grid is not None and grid[0].size == 1 and values.dtype in _BYTES:
                 return self._rounded(index, tf.constant(real))
             return tf.cast(tf.constant(real), tf.float32)
-        scales, least = found[0], -128 if (values == -128).any() else -127
+        scales, least = grid[0], -128 if (values == -128).any() else -127
         if scales.size == 1:
             ends = {"min": float(least * scales[0]), "max": float(127 * scales[0])}
             narrow = least == -127
@@ -190,26 +194,26 @@ class _Reader:
         return tf.reshape(rounded, shape)
 
     def _rounded(self, index: int, value):
-        found = self.quantization(index)
-        ends = _BYTES.get(np.dtype(self.dtype(index).as_numpy_dtype)) if found else None
+        grid = self.quantization(index)
+        ends = _BYTES.get(np.dtype(self.dtype(index).as_numpy_dtype)) if grid else None
         if ends is None:
             return value
-        scale, zero = float(found[0][0]), int(found[1][0])
+        scale, zero = float(grid[0][0]), int(grid[1][0])
         low, high = (scale * (end - zero) for end in ends)
         return tf.quantization.fake_quant_with_min_max_args(value, low, high)
 
     def _real(self, index: int, value):
         """An argument as the numbers that it stands for."""
-        if (found := self.quantization(index)) is None:
+        if (grid := self.quantization(index)) is None:
             return value
-        return (tf.cast(value, tf.float32) - float(found[1][0])) * found[0][0]
+        return (tf.cast(value, tf.float32) - float(grid[1][0])) * grid[0][0]
 
     def _stored(self, index: int, value):
         """A result as the file has it."""
         dtype = self.dtype(index)
-        if (found := self.quantization(index)) is None:
+        if (grid := self.quantization(index)) is None:
             return tf.cast(value, dtype)
-        numbers = tf.round(value / found[0][0]) + float(found[1][0])
+        numbers = tf.round(value / grid[0][0]) + float(grid[1][0])
         return tf.saturate_cast(numbers, dtype)
 
 

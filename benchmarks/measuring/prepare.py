@@ -162,4 +162,5 @@ class Workshop:
                 line = text.strip() or line
                 self._hint(line)
         if process.returncode:
-            raise SetUpError(f"{line or f'exit code {process.returncode}'} (more in {log})")
+            where = os.path.relpath(log, HERE.parent)  # Pages keep it.
+            raise SetUpError(f"{line or f'exit code {process.returncode}'} (more in {where})")
