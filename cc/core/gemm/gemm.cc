@@ -202,11 +202,13 @@ void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, 
           to + plan.terms);
 }
 
-// Few rows of A in digits; null where some row has none.
+// Few rows of A in digits; null where no row has any. Those without are zeros here, and are
+// multiplied as floats, so that no row's result depends on its neighbours.
 struct RowsInDigits {
   const int8_t* at = nullptr;
   const float* scales = nullptr;
   const int32_t* sums = nullptr;
+  bool has[kMostNarrowRows] = {};
 };
 
 RowsInDigits DigitsOf(const GemmPlan& plan, const GemmArgs& args, int64_t rows) {
@@ -217,15 +219,24 @@ RowsInDigits DigitsOf(const GemmPlan& plan, const GemmArgs& args, int64_t rows) 
   float* const scales = scratch.Grant(room.scales);
   int32_t* const sums = scratch.Grant(room.sums);
   const int64_t k = plan.desc.k, group = RowsOfGroup(plan);
+  const int64_t bytes = DigitBytes(plan.desc.b, k), row_sums = kDigits * CeilDiv(k, group);
+  RowsInDigits result;
   for (int64_t row = 0; row < rows; ++row) {
     const auto* src = static_cast<const float*>(args.a) + row * args.a_row_stride;
-    if (!DigitKernelsFor(plan.isa).row({plan.desc.b, src, k, group,
-                                        digits + row * DigitBytes(plan.desc.b, k), scales + row,
-                                        sums + row * kDigits * CeilDiv(k, group)})) {
-      return {};
+    const DigitRow to = {plan.desc.b,          src, k, group, digits + row * bytes, scales + row,
+                         sums + row * row_sums};
+    result.has[row] = DigitKernelsFor(plan.isa).row(to);
+    if (result.has[row]) {
+      result.at = digits;
+    } else {
+      std::fill_n(to.digits, bytes, int8_t{0});
+      std::fill_n(to.sums, row_sums, 0);
+      *to.scale = 1;
     }
   }
-  return {digits, scales, sums};
+  result.scales = scales;
+  result.sums = sums;
+  return result;
 }
 
 // Few rows times blocks [begin, end) of a B that widens, as it is.
@@ -290,6 +301,14 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& i
       d.bias = bias;
       d.dst = sums;
       DigitKernelsFor(plan.isa).multiply(d);
+      ProductArgs one = p;
+      one.inner_rows = one.rows = 1;
+      for (int64_t row = 0; row < rows; ++row) {
+        if (in_digits.has[row]) continue;
+        one.src = p.src + row * p.inner_stride;
+        one.dst = sums + row * kBlock;
+        kernels.multiply(one);
+      }
     }
     TileArgs tile = {};
     BindC(plan, of_c, 0, {block, count, 0}, nullptr, &tile);

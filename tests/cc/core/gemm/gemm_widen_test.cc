@@ -60,7 +60,8 @@ TEST_P(GemmWidenTest, Chains) {
 }
 
 // Rows as digits are off by no more than 2^-22 of their greatest number; those with an infinity or
-// a NaN, and those of zeros, are what many rows are, which floats multiply.
+// a NaN, and those of zeros, are what many rows are, which floats multiply; and no row's bits
+// depend on those beside it.
 TEST_P(GemmWidenTest, RowsOfAnyNumbers) {
   constexpr int64_t k = 300, n = 37, rows = 21;
   std::normal_distribution<float> normal;
@@ -86,7 +87,8 @@ TEST_P(GemmWidenTest, RowsOfAnyNumbers) {
     GemmPlan plan;
     ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
     GuardedArray packed(plan.packed_bytes);
-    GuardedArray scratch((GemmScratchBytes(plan, 1) + GemmScratchBytes(plan, rows) + 63) / 64 * 64);
+    GuardedArray scratch((GemmScratchBytes(plan, rows - 1) + GemmScratchBytes(plan, rows) + 63) /
+                         64 * 64);
     ThreadPool pool(1);
     PackGemm(plan, {b.data(), n, 1}, packed.As<float>(), nullptr);
     GemmArgs args;
@@ -95,14 +97,21 @@ TEST_P(GemmWidenTest, RowsOfAnyNumbers) {
     args.c_row_stride = n;
     args.a_row_stride = k;
     args.scratch = scratch.data();
-    std::vector<float> many(rows * n), row(n);
+    std::vector<float> many(rows * n), few((rows - 1) * n), row(n);
     args.a = a.data();
     args.c = many.data();
     RunGemm(plan, args, rows, pool);
+    args.c = few.data();
+    RunGemm(plan, args, rows - 1, pool);
     for (int64_t i = 0; i < 8; ++i) {
       args.a = a.data() + i * k;
       args.c = row.data();
       RunGemm(plan, args, 1, pool);
+      for (int64_t j = 0; j < n; ++j) {
+        const float beside = few[i * n + j];
+        EXPECT_TRUE(beside == row[j] || (std::isnan(beside) && std::isnan(row[j])))
+            << "row " << i << ": " << beside << " and " << row[j];
+      }
       float most = 0;
       for (int64_t at = i * k; at < (i + 1) * k; ++at) most = std::fmax(most, std::fabs(a[at]));
       for (int64_t j = 0; j < n; ++j) {
