@@ -83,7 +83,7 @@ wheel: $(wheel) ## makes a wheel in dist/ that installs without a compiler
 bench: $(installed) ## measures whole networks against their peers
 	@$(python) benchmarks/run_models.py
 
-measure: $(installed) ## measures what the pages show (README=1: what the README shows, 15 minutes) and writes them
+measure: $(installed) $(hub_required) ## measures what the pages show (README=1: what the README shows, 15 minutes) and writes them
 	@cd benchmarks && ../$(python) -m measurements $(if $(README),--readme --minutes 15)
 
 zoo: $(installed) $(hub_required) $(face_required) $(strangers) ## checks and measures networks of all kinds against TensorFlow

@@ -1,6 +1,6 @@
 """Puts a server of docs/examples under load, with an optimised SavedModel and with the original.
 
-    python benchmarks/load_test.py grpc|ray PLAIN FAST [--seconds 30] [--clients 8]
+    python benchmarks/load_test.py grpc|ray PLAIN FAST [--seconds 30] [--clients 8] [--json]
 
 Clients send one image at a time, each on a connection of its own, and send it again where a server
 is not available. The two models take turns of a few seconds, each in a server of its own that stays
@@ -25,10 +25,13 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from formats import SAVED_MODEL
+from measuring.prepare import Workshop
 from rich.console import Console
 from rich.table import Table
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "docs" / "examples"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "docs" / "examples"
 SERVERS = {"grpc": "grpc_server.py", "ray": "ray_serve_images.py"}
 TURN = 5.0
 SIZE = 224
@@ -165,21 +168,42 @@ def clients_of(kind: str, port: int, model: pathlib.Path, count: int) -> list[Se
     return [grpc_client(port, model.name, image, input_key(model)) for _ in range(count)]
 
 
-def figures(times: list[float], seconds: float) -> tuple[str, str, str]:
+def figures(times: list[float], seconds: float) -> dict[str, float]:
     """Requests a second, the median and the 99th percentile in ms, of what took so long."""
     p50, p99 = np.percentile(times, (50, 99)) * 1000
-    return f"{len(times) / seconds:.1f}", f"{p50:.1f}", f"{p99:.1f}"
+    return {"requests/s": len(times) / seconds, "p50, ms": float(p50), "p99, ms": float(p99)}
 
 
-def table(kind: str, times: dict[str, list[list[float]]], turn: float) -> Table:
-    """A row for each model; `times` has those of each turn."""
+def table(kind: str, found: dict[str, dict[str, float]]) -> Table:
+    """A row for each model."""
     made = Table(title=f"{SERVERS[kind]}, requests of one image", title_justify="left")
     made.add_column("model")
-    for column in ("requests/s", "p50, ms", "p99, ms"):
+    for column in next(iter(found.values())):
         made.add_column(column, justify="right")
-    for name, turns in times.items():
-        made.add_row(name, *figures(np.concatenate(turns), turn * len(turns)))
+    for name, numbers in found.items():
+        made.add_row(name, *(f"{number:.1f}" for number in numbers.values()))
     return made
+
+
+def measure(network: str, kinds: tuple[str, ...], workshop: Workshop) -> dict:
+    """{"servers": {kind: {"original": figures, "optimised": figures}}} of a network of the zoo."""
+    import tf_blockdnn as bd
+
+    plain, servers = workshop.model(network, SAVED_MODEL, 1), {}
+    with tempfile.TemporaryDirectory() as place:
+        fast = pathlib.Path(place) / "optimised"
+        bd.optimize(str(plain)).save(fast)
+        for kind in kinds:
+            done = subprocess.run(
+                [workshop.interpreter("serving"), __file__, kind, plain, fast, "--json"],
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+            original, optimised = json.loads(done.stdout).values()
+            servers[kind] = {"original": original, "optimised": optimised}
+    return {"servers": servers}
 
 
 def main() -> int:
@@ -189,6 +213,7 @@ def main() -> int:
     parser.add_argument("fast", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=30, help="for each model")
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--json", action="store_true", help="prints the figures as JSON")
     options = parser.parse_args()
     times: dict[str, list[list[float]]] = {}
     lost = 0
@@ -206,8 +231,12 @@ def main() -> int:
                 took, answers = load(senders, TURN)
                 times.setdefault(name, []).append(took)
                 lost += sum(isinstance(answer, Exception) for answer in answers)
-    Console(width=None if sys.stdout.isatty() else 100).print(table(options.kind, times, TURN))
-    print(f"requests lost: {lost}")
+    found = {n: figures(np.concatenate(took), TURN * len(took)) for n, took in times.items()}
+    if options.json:
+        print(json.dumps(found))
+    else:
+        Console(width=None if sys.stdout.isatty() else 100).print(table(options.kind, found))
+    print(f"requests lost: {lost}", file=sys.stderr)
     return 1 if lost else 0
 
 

@@ -37,9 +37,10 @@ class Group(NamedTuple):
     bars: list[Bar]
 
 
-_WIDTH, _NAMES, _RIGHT = 860, 250, 70  # pixels: the whole, left of the bars, right of the longest
+# Pixels: the whole, legible on a phone; left of the bars; right of the longest.
+_WIDTH, _NAMES, _RIGHT = 500, 165, 55
 _BAR, _HEADING, _GAP = 22, 24, 14  # pixels from one bar to the next, of a heading, between groups
-_TOP = 34
+_TOP = 52
 _STYLE = """
 text { font: 13px sans-serif; fill: #22303c; }
 .title, .group, .ours-text { font-weight: bold; }
@@ -55,17 +56,14 @@ text { font: 13px sans-serif; fill: #22303c; }
 
 def chart(document: dict) -> str:
     """The SVG of a file of measurements."""
-    title = (
-        f"Time of a call relative to tf_blockdnn's (shorter is faster); {heading(document)}, "
-        f"{dates(rows(document))[-1]}"
-    )
+    title = "Time of a call relative to tf_blockdnn's: shorter is faster"
+    about = f"geometric means; {heading(document)}, {dates(rows(document))[-1]}"
     groups = [group(name, results) for name, results in by_class(document).items()]
     longest = max(bar.ratio for group in groups for bar in group.bars)
     scale = (_WIDTH - _NAMES - _RIGHT) / longest
     parts, top = [], _TOP
-    for name, networks, bars in groups:
+    for name, _, bars in groups:
         parts.append(_text(12, top + 16, name, "group"))
-        parts.append(_text(_NAMES, top + 16, networks, "soft"))
         top += _HEADING
         for bar in bars:
             width = bar.ratio * scale
@@ -79,11 +77,13 @@ def chart(document: dict) -> str:
             top += _BAR
         top += _GAP
     head = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {top}" role="img">',
-        f"<title>{html.escape(title)}</title>",
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" '
+        f'viewBox="0 0 {_WIDTH} {top}" role="img">',
+        f"<title>{html.escape(title)}; {html.escape(about)}</title>",
         f"<style>{_STYLE}</style>",
         f'<rect class="page" width="{_WIDTH}" height="{top}" rx="6"/>',
         _text(12, 22, title, "title"),
+        _text(12, 42, about, "soft"),
     ]
     return "\n".join([*head, *parts, "</svg>"]) + "\n"
 

@@ -21,7 +21,7 @@ from .plan import SHOWN, Row
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "measurements"
-KINDS = ("networks", "low_precision", "recurrent", "loading", "training")
+KINDS = ("networks", "low_precision", "recurrent", "loading", "serving", "training")
 
 
 class Result(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from load_test import SERVERS
 from measuring.results import OURS, fastest, is_ours
 from peers.networks import PEERS
 from peers.rnn import PEERS as RECURRENT_PEERS
@@ -66,6 +67,8 @@ def section(document: dict) -> str:
         parts.append(_times_table(document, each, columns))
     for each in _grouped(document["loading"], "commit"):
         parts.append(_loading(document, each))
+    for each in _grouped(document["serving"], "commit"):
+        parts.append(_serving(document, each))
     for each in _grouped(document["training"], "commit"):
         parts.append(_training(document, each))
     return "\n".join(parts)
@@ -243,6 +246,26 @@ def _loading(document: dict, results: list[dict]) -> str:
     )
     header = ["network", "original, s", "optimised, s", "original, MiB", "optimised, MiB"]
     return "\n".join([_heading("Loading", document, results, about), markdown_table(header, table)])
+
+
+def _serving(document: dict, results: list[dict]) -> str:
+    table = []
+    for row in results:
+        for server, sides in row["servers"].items():
+            rates = [sides[side]["requests/s"] for side in _SIDES]
+            shown = (
+                f"{sides[side]['requests/s']:.0f}; {sides[side]['p50, ms']:.0f}, "
+                f"{sides[side]['p99, ms']:.0f} ms"
+                for side in _SIDES
+            )
+            name = f"{network(row['model'])}, {SERVERS[server]}"
+            table.append([name, f"{rates[1] / rates[0]:.2f}x", *shown])
+    about = (
+        "Requests a second of one image, by eight clients on the same machine, and the median and "
+        "99th percentile of what one takes; two processes of one thread"
+    )
+    header = ["network, server", "speed-up", *_SIDES]
+    return "\n".join([_heading("Servers", document, results, about), markdown_table(header, table)])
 
 
 def _training(document: dict, results: list[dict]) -> str:

@@ -29,7 +29,7 @@ class Row:
     Attributes:
       kind: one of `document.KINDS`: its list in the JSON.
       name: in `models.ZOO`; of "recurrent" CELL/BATCH/STEPS/INPUTS/UNITS.
-      peers: names of the table of that kind; none for "loading".
+      peers: names of the table of that kind, of "serving" the servers; none for "loading".
     """
 
     kind: str
@@ -57,6 +57,7 @@ ROWS = [
     *_networks((*CNNS, *MOBILE, "ssd", "yolo"), _LOW, "low_precision"),
     *_networks((*CNNS, *MOBILE), threads=1),
     *_networks((*CNNS, *MOBILE), batch=8),
+    Row("serving", "mobilenetv2", ("grpc", "ray")),
     *_networks(("resnet50", "vgg16", "mobilenetv2", "unet"), _TRAINING_PEERS, "training", batch=8),
     *_networks(("hed", "unet", "nasnetmobile", "convnexttiny", "shufflenetv2", "cnn3d", "dcgan")),
 ]

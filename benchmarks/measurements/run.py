@@ -8,9 +8,11 @@ import sys
 import time
 import types
 
+import load_test
 import rnn
 import run_models
 import run_training
+from formats import SAVED_MODEL
 from measuring import machine, turns
 from measuring.prepare import SetUpError, Workshop
 from measuring.worker import WorkerError
@@ -63,6 +65,13 @@ def run(
 
 def set_up(row: Row, workshop: Workshop) -> None:
     """Installs what the row needs and converts its network; says what fails and goes on."""
+    if row.kind == "serving":
+        try:
+            workshop.interpreter("serving")
+            workshop.model(row.name, SAVED_MODEL, row.batch)
+        except SetUpError as error:
+            _say(f"{row.name}, servers: {error}")
+        return
     built = {"recurrent": RECURRENT_PEERS, "training": TRAINING_PEERS}.get(row.kind)  # by workers
     for name in row.peers or ("tf_blockdnn",):
         peer = (built or PEERS)[name]
@@ -81,6 +90,8 @@ def measure(row: Row, runs: int, workshop: Workshop) -> dict:
     """The row's numbers: {"peers": {peer: ...}, ...}, or of loading {"original", "optimised"}."""
     if row.kind == "loading":
         return loading.measure(row.name, workshop)
+    if row.kind == "serving":
+        return load_test.measure(row.name, row.peers, workshop)
     if row.kind == "recurrent":
         return rnn.measure(row.name, row.peers, row.threads, 8, workshop)
     options = types.SimpleNamespace(peers=row.peers, runs=runs, burst=5, with_load=False)

@@ -40,6 +40,7 @@ def a_document(*networks, **more):
         "low_precision": [],
         "recurrent": [],
         "loading": [],
+        "serving": [],
         "training": [],
     } | more
 
@@ -79,6 +80,17 @@ def test_a_section_says_how_it_was_measured(measurements):
     two_threads, one_thread = "Networks: batch 1, 2 threads\n", "Networks: batch 1, 1 thread\n"
     assert text.index(two_threads) < text.index("10.0 (5.00)") < text.index(one_thread)
     assert text.index(one_thread) < text.index("20.0 (10.0) | **50.0")
+
+
+def test_servers_are_compared_with_the_original(measurements):
+    sides = {
+        side: {"requests/s": rate, "p50, ms": 1000 / rate, "p99, ms": 3000 / rate}
+        for side, rate in {"original": 50.0, "optimised": 118.0}.items()
+    }
+    row = a_row("mobilenetv2", threads=1) | {"servers": {"grpc": sides}}
+    text = measurements.page.section(a_document(serving=[row]))
+    line = "| MobileNetV2, grpc_server.py | 2.36x | 50; 20, 60 ms | 118; 8, 25 ms |"
+    assert line in text
 
 
 def test_rows_of_another_build_are_marked(measurements):
@@ -163,6 +175,7 @@ def test_a_file_holds_one_commit(measurements, tmp_path):
 
 
 def test_every_row_of_the_plan_can_be_measured(measurements):
+    from load_test import SERVERS
     from models import ZOO
     from peers.networks import PEERS
     from peers.rnn import PEERS as RECURRENT_PEERS
@@ -170,7 +183,7 @@ def test_every_row_of_the_plan_can_be_measured(measurements):
 
     for row in measurements.plan.ROWS:
         assert row.kind in measurements.document.KINDS
-        tables = {"recurrent": RECURRENT_PEERS, "training": TRAINING_PEERS}
+        tables = {"recurrent": RECURRENT_PEERS, "training": TRAINING_PEERS, "serving": SERVERS}
         assert set(row.peers) <= set(tables.get(row.kind, PEERS))
         assert row.kind == "recurrent" or row.name in ZOO
     keys = [(row.kind, row.name, row.batch, row.threads) for row in measurements.plan.ROWS]
