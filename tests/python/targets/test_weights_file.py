@@ -192,7 +192,7 @@ def test_two_processes_share_what_is_read_as_it_is(tmp_path):
 
 def test_results_leave_nothing(saved, x):
     before = _mappings(), len(os.listdir("/proc/self/fd"))
-    for _ in range(20):
+    for _ in range(5):
         bd.load(saved)(x)
     assert (_mappings(), len(os.listdir("/proc/self/fd"))) == before
 

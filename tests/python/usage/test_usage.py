@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from machine import Usage
 
-_STEPS = int(os.environ.get("TF_BLOCKDNN_EXAMPLES", "480"))
+_STEPS = int(os.environ.get("TF_BLOCKDNN_EXAMPLES", "240"))
 _SEED = int(os.environ.get("TF_BLOCKDNN_SEED", "0"))
 _LENGTH = 15  # steps of a program
 
