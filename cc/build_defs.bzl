@@ -262,7 +262,13 @@ def bd_library(
     )
 
 # buildifier: disable=unnamed-macro
-def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = [], tsan_kernels = []):
+def bd_cc_tests(
+        deps = [],
+        kernel_isas = {},
+        size = "medium",
+        tags = [],
+        tsan = [],
+        tsan_kernels = []):
     """A GoogleTest binary for each *_test.cc of a folder of tests/cc/.
 
     The emulated kernels of `deps` are linked in, so that tests run every set of
@@ -272,6 +278,7 @@ def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = [], tsan_ke
       deps: what the tests of this folder use, //tests/cc:support apart.
       kernel_isas: as `isas` of bd_isa_library, for kernels of the tests themselves.
       size: Bazel's time limit for each: small 1, medium 5, large 15 minutes.
+      tags: of each; "cpu:2" keeps tests that spin a pool of threads from starving each other.
       tsan: those of the tests, x_test, that also run under ThreadSanitizer, as x_tsan_test.
       tsan_kernels: those that do so with kernels in them: minutes of compiling, which `make test`
         leaves to `make test-tsan`.
@@ -301,6 +308,7 @@ def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = [], tsan_ke
             size = size,
             srcs = [src] + hdrs,
             copts = _TEST_COPTS,
+            tags = tags,
             linkstatic = True,
             deps = test_deps,
         )
@@ -309,7 +317,7 @@ def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = [], tsan_ke
             name = test[:-len("test")] + "tsan_test",
             size = "small",
             # What `make test-tsan` runs, and what `make test` does not.
-            tags = ["tsan"] + (["tsan_kernels"] if test in tsan_kernels else []),
+            tags = tags + ["tsan"] + (["tsan_kernels"] if test in tsan_kernels else []),
             test = ":" + test,
         )
 
