@@ -19,7 +19,7 @@ cpp_tests() { build_tools/bazel test --build_tests_only --test_tag_filters=-tsan
 
 stage "C++ tests" cpp_tests
 # Most of a test is tracing and rewriting, which one thread does: a process a CPU, whole files each.
-stage "Python tests" .venv/bin/python -m pytest -q --maxfail=20 -n auto --dist loadfile
+stage "Python tests" .venv/bin/python -m pytest -q --maxfail=20 -n auto --dist loadfile --no-loadscope-reorder
 stage "Format" build_tools/format.sh check
 
 printf '\n%s' "$summary"

@@ -1,5 +1,6 @@
 """What the Python tests share."""
 
+import collections
 import gc
 import os
 import threading
@@ -21,14 +22,17 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)  # of those that a mark selects
 def pytest_collection_modifyitems(items):
-    """With TF_BLOCKDNN_SAMPLE=n/m runs the tests n, n + m, n + 2 m, ..
+    """Files of few tests go first, since these take longest: processes that share a run then end
+    together. These must agree on names, which addresses in memory are no part of.
 
-    Processes that share a run must agree on names, which addresses in memory are no part of.
+    With TF_BLOCKDNN_SAMPLE=n/m the tests n, n + m, n + 2 m, .. run.
     """
     if differing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"give these tests ids of their own: {', '.join(differing)}")
     first, _, step = os.environ.get("TF_BLOCKDNN_SAMPLE", "0/1").partition("/")
     items[:] = items[int(first) :: int(step)]
+    counts = collections.Counter(item.path for item in items)
+    items.sort(key=lambda item: counts[item.path])
 
 
 def pytest_collection_finish():
