@@ -189,10 +189,15 @@ class MaskedCall:
 
 
 def _takes_flat(concrete, count: int) -> bool:
-    """Whether each argument is one tensor, so that positional arguments are the flat inputs."""
+    """Whether each argument is one tensor, so that positional arguments are the flat inputs.
+
+    Arguments that only have names, as those of a SavedModel's signature, are in the order of their
+    names, which is nobody's; TensorFlow takes one of them alone by position.
+    """
     args, kwargs = concrete.structured_input_signature or ((), {})
     given = [*args, *kwargs.values()]
-    return not given or len(given) == count and all(type(x) is tf.TensorSpec for x in given)
+    is_flat = len(given) == count and all(type(x) is tf.TensorSpec for x in given)
+    return not given or is_flat and (not kwargs or count == 1)
 
 
 def _runner(concrete) -> Callable:

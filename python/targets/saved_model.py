@@ -174,8 +174,9 @@ def _endpoints_of(loaded) -> list[tuple]:
 
 def _no_such_signature(concretes: list, args: tuple, kwargs: dict) -> ValueError:
     """An error in one line, where TensorFlow's has one for each argument of each signature."""
-    known = " or ".join(f"({describe(*one.structured_input_signature)})" for one in concretes[:4])
-    return ValueError(f"it was saved for {known}, not for ({describe(args, kwargs)})")
+    known = dict.fromkeys(f"({describe(*one.structured_input_signature)})" for one in concretes)
+    listed = " or ".join([*known][:4])
+    return ValueError(f"it was saved for {listed}, not for ({describe(args, kwargs)})")
 
 
 def _without_name(spec):

@@ -178,3 +178,19 @@ def test_empty_containers_are_no_none(weights, floats, same):
         got, wanted = fast(*args, **kwargs), function(*args, **kwargs)
         tf.nest.assert_same_structure(got, wanted)
         same(tf.nest.flatten(got)[0], tf.nest.flatten(wanted)[0])
+
+
+def test_names_are_no_positions(tmp_path):
+    """Arguments of a signature lie in the order of their names, in which nobody wrote them."""
+
+    @tf.function(input_signature=[A, tf.TensorSpec([None, 2], name="Another")])
+    def minus(a, another):
+        return a - 2.0 * another
+
+    x, y = tf.ones([1, 2]), tf.fill([1, 2], 3.0)
+    bd.optimize(minus).save(tmp_path / "two")
+    loaded = bd.load(tmp_path / "two")
+    with pytest.raises(TypeError, match="too many positional arguments; the function") as error:
+        loaded(x, y)
+    assert "\n" not in str(error.value)
+    np.testing.assert_array_equal(loaded(Another=y, a=x)["output_0"], minus(x, y))
