@@ -178,8 +178,8 @@ DRAWN = {
     ("inner_product", "weights"): _matrix,
     ("inner_product", "shape"): lambda d, known: np.array([-1, 1], np.int32),
     ("quantized", "x"): lambda d, known: np.nan_to_num(d.tensor([2, 3, d.of(5, 24)]), posinf=1.0),
-    ("quantized", "axes"): lambda d, known: np.array([d.of(2, -1, -1, 1)], np.int32),
-    ("quantized", "epsilon"): lambda d, known: np.array(d.of(1e-7, 1e-7, 1e-5), "f"),
+    ("quantized", "axes"): lambda d, known: np.array([d.of(2, 2, -1, -1, -1, 1)], np.int32),
+    ("quantized", "epsilon"): lambda d, known: np.array(d.of(*[1e-7] * 5, 1e-5), "f"),
     ("quantized", "kernel"): lambda d, known: d.integers(
         -127, 128, (known["x"].shape[-1], 7), np.int8
     ),
