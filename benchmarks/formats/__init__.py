@@ -40,6 +40,7 @@ FORMATS = {
     "frozen": Format("frozen_file", ".pb", per_batch=False),
     "openvino": Format("openvino_ir", "", venv="openvino", source="frozen", per_batch=False),
     "onnx_int8": Format("onnx_int8", ".onnx", venv="onnx", source="onnx"),
+    "onnx_int8_dynamic": Format("onnx_int8_dynamic", ".onnx", venv="onnx", source="onnx"),
     "tflite_int8": Format("tflite_int8", ".tflite"),
     "openvino_int8": Format("openvino_int8", "", venv="openvino", source="openvino"),
     "weights": Format("weights_file", ".npz", per_batch=False),

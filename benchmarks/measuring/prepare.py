@@ -16,11 +16,13 @@ import sys
 import venv
 from collections.abc import Callable
 
+import numpy as np
 from formats import FORMATS, SAVED_MODEL
 from models import TRANSFORMERS, ZOO
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
 BUILD = HERE.parent / "build" / "benchmarks"
+CALIBRATING = 16  # Batches of ids.
 
 
 class SetUpError(RuntimeError):
@@ -91,7 +93,12 @@ class Workshop:
         def write(target: pathlib.Path) -> None:
             python = self.interpreter(row.venv)
             self._say(f"{ZOO[network].title}{f', batch {batch}' if mark else ''}: {form}")
-            self.run([python, "-m", "formats", form, source, json.dumps(shapes), target], path)
+            command = [python, "-m", "formats", form, source, json.dumps(shapes), target]
+            if ZOO[network].words:  # `formats` makes up pictures and noise, but no ids.
+                ids = path.with_name(f"{network}-ids.npz")
+                np.savez(ids, **ZOO[network].example(CALIBRATING * batch))
+                command.append(ids)
+            self.run(command, path)
 
         return self._made(path, [source, HERE / "formats" / f"{row.writer}.py"], write)
 

@@ -240,7 +240,7 @@ PEERS = {
             functools.partial(tf_blockdnn_narrow, precision=precision),
             _OURS,
             modules=_OURS,
-            precision=precision,
+            precision=precision.removesuffix("-dynamic"),
         )
         for precision in ("int8", "int8-dynamic", "bf16")
     },
@@ -251,6 +251,15 @@ PEERS = {
         modules=("onnxruntime",),
         venv="onnx",
         format="onnx_int8",
+        precision="int8",
+    ),
+    "onnxruntime-int8-dynamic": Peer(
+        "ONNX Runtime, int8-dynamic",
+        onnxruntime,
+        ("onnxruntime", "tf2onnx"),
+        modules=("onnxruntime",),
+        venv="onnx",
+        format="onnx_int8_dynamic",
         precision="int8",
     ),
     "openvino-int8": Peer(
