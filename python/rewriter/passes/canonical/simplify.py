@@ -7,7 +7,8 @@ It does not look into the functions of regions, and patterns know fewer spelling
     x[:n, ...] = x of n,    x * s = x * [s, s, ..],  s [N, 1, 1, 1], x [N, H, W, C]
     reshape(reshape(x) + a + b) = x + reshape(a + b), as attention by rows and columns adds biases
     exp(x - max(x)) / sum(exp(x - max(x))) = softmax(x)
-    x padded by nothing = x,    x * ones_like(x) = x
+    x padded by nothing = x,    x * 1 = x / 1 = x,    x * ones_like(x) = x
+    where(x == -0, -tiny, x) = x of a softmax, whose zeros have no sign, as Keras's argmax asks
     div_no_nan(x, sum(ones_like(y), axes)) = x / n of n elements, as Keras 2 takes moments of groups
     [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
 
@@ -29,6 +30,7 @@ from ....graph import (
     OneOf,
     Op,
     Ref,
+    Scalar,
     is_float32,
     match,
     open_sizes,
@@ -174,7 +176,7 @@ def _divide(node: Node, body: Body) -> None:
     """Writes a softmax that is written out as the op."""
     softmax = match(_SOFTMAX, node, body)
     if softmax is None:
-        return _spread(node, body)
+        return _multiply(node, body)
     x, *axes = map(softmax.refs.__getitem__, ("x", "over", "of_sum"))
     last = [[-1], [(body.shapes.rank(x) or 0) - 1]]
     if all(body.shapes.numbers(axis) in last for axis in axes) and is_float32(body.view, x):
@@ -191,10 +193,18 @@ def _divide_by_number(node: Node, body: Body) -> None:
 
 
 def _multiply(node: Node, body: Body) -> None:
-    for x, other in (node.inputs, node.inputs[::-1]):
+    """Nothing is multiplied, or divided, by 1."""
+    for x, other in (node.inputs, node.inputs[::-1])[: 2 if node.op == "Mul" else 1]:
         if _number(other, body) == 1.0 and body.shapes.equal(x, node.ref):
             return _bypass(node, body, x)
     return _spread(node, body)
+
+
+def _select(node: Node, body: Body) -> None:
+    """Looks for no negative zeros where there are none."""
+    chosen = match(_FOR_NEGATIVE_ZEROS, node, body)
+    if chosen is not None and body.view.producer(chosen.refs["x"]).op in _WITHOUT_SIGN:
+        _bypass(node, body, chosen.refs["x"])
 
 
 def _number(ref: Ref, body: Body, depth: int = 4) -> float | None:
@@ -206,6 +216,8 @@ def _number(ref: Ref, body: Body, depth: int = 4) -> float | None:
     node, shapes = body.view.producer(ref), body.shapes
     if node.op in _ALIKE or not depth:
         return _ALIKE.get(node.op)
+    if node.op == "Const":
+        return body.constants.scalar(ref)
     if node.op == "Reshape":
         return _number(node.inputs[0], body, depth - 1)
     if node.op == "AddV2":
@@ -238,6 +250,11 @@ _X = Any("x")
 _MOST = Op("Max", _X, Any("over"), keep_dims=True)
 _EXP = Op("Exp", Op("Sub", _X, OneOf(_MOST, Op("StopGradient", _MOST))))
 _SOFTMAX = Op("RealDiv", _EXP, Op("Sum", _EXP, Any("of_sum"), keep_dims=True))
+# Behind any mask, a number whose bits are a negative integer has the bit of the sign.
+_HAS_SIGN = Op("Less", Op("BitwiseAnd", Op("Bitcast", _X), Any("mask")), Scalar(0.0))
+_IS_NEGATIVE_ZERO = Op("LogicalAnd", Op("Equal", _X, Scalar(0.0)), _HAS_SIGN)
+_FOR_NEGATIVE_ZEROS = Op("SelectV2", _IS_NEGATIVE_ZERO, Any("other"), _X)
+_WITHOUT_SIGN = frozenset({"Abs", "Exp", "Sigmoid", "Softmax"})
 # exponent -> the op that computes that power
 _POWERS = {-1.0: "Reciprocal", -0.5: "Rsqrt", 0.5: "Sqrt", 2.0: "Square"}
 # The phases (i, j) in their order -> the order of axes of [N, H / 2, i, W / 2, j, C].
@@ -252,6 +269,7 @@ _RULES = {
     "Pad": _pad,
     "Pow": _power,
     "Reshape": _reshape,
+    "SelectV2": _select,
     "StridedSlice": _slice,
     "Transpose": _transpose,
     "RealDiv": _divide,

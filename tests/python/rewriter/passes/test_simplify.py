@@ -215,3 +215,21 @@ def test_moments_of_other_weights_stay(rewrite_beside, weight):
         return tf.nn.weighted_moments(x, [1, 2], tf.ones_like(x) * weight + tf.zeros_like(x))[0]
 
     assert rewrite_beside(mean, [2, 4, 4, 8]).ops["DivNoNan"] == 1
+
+
+@pytest.mark.parametrize("makes", [tf.nn.softmax, tf.exp, tf.identity])
+def test_a_softmax_has_no_negative_zeros(rewrite_beside, makes):
+    """Keras's argmax takes them for less than zeros; other numbers may be such."""
+    result = rewrite_beside(lambda x: keras.ops.argmax(makes(x) / 1.0, axis=-1), [2, 9])
+    others = {"SelectV2", "BitwiseAnd", "Bitcast", "LogicalAnd"}
+    assert others & set(result.ops) == (others if makes is tf.identity else set())
+    assert "RealDiv" not in result.ops
+    x = np.full([2, 9], -0.0, np.float32)
+    x[:, 4:] = [[0.0], [-300.0]]
+    result.assert_same(x)
+
+
+def test_a_division_by_one_that_broadcasts_stays(rewrite_beside):
+    result = rewrite_beside(lambda x: tf.exp(x) / tf.ones([3, 1]), [1, 20])
+    assert result.ops["RealDiv"] == 1
+    result.assert_same(np.ones([1, 20], np.float32))
