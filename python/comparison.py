@@ -180,11 +180,11 @@ def inputs_of(original, source, *, batch=None, size=None, example=None) -> dict:
     """
     specs = original.structured_input_signature[1]
     shapes = [list(spec.shape) for spec in specs.values() if spec.shape.rank]
-    for given, option, is_open in (
+    for value, option, is_open in (
         (batch, "--batch", any(shape[0] is None for shape in shapes)),
         (size, "--size", any(len(s) == 4 and None in s[1:3] for s in shapes)),
     ):
-        if given and not is_open:
+        if value and not is_open:
             fixed = ", ".join(f"{name} {list(spec.shape)}" for name, spec in specs.items())
             raise SavedModelError(f"{source}: {option} changes nothing: it takes {fixed}")
     if example is not None:

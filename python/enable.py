@@ -90,19 +90,19 @@ class ProgramReport:
 
     def summary(self) -> str:
         """A line that counts them, and one for each function that was optimised or left."""
-        states = [one.state for one in self.functions]
+        states = [function.state for function in self.functions]
         short = sum(state in (_WAITING, _TRIED) for state in states)
         counts = f"{counted(states.count(_OPTIMIZED), 'function')} optimized, "
         counts += f"{states.count(_LEFT)} left, {short} not called for long enough"
-        decided = [f"  {one}" for one in self.functions if one.state in (_OPTIMIZED, _LEFT)]
+        decided = [f"  {f}" for f in self.functions if f.state in (_OPTIMIZED, _LEFT)]
         return "\n".join([counts, *decided])
 
     def to_json(self, indent: int | None = None) -> str:
         """The functions with their reports as JSON text."""
         functions = [
-            asdict(replace(one, report=None))
-            | {"report": one.report and json.loads(one.report.to_json())}
-            for one in self.functions
+            asdict(replace(function, report=None))
+            | {"report": function.report and json.loads(function.report.to_json())}
+            for function in self.functions
         ]
         return json.dumps({"functions": functions}, indent=indent)
 
@@ -181,7 +181,7 @@ class _Traced:
 
     def _try(self, original, function, inputs, captured):
         """The original and the optimised function in turn, until it is known which is faster."""
-        shapes = tuple(tuple(one.shape) for one in inputs)
+        shapes = tuple(tuple(value.shape) for value in inputs)
         times = self._times.setdefault(shapes, ([], []))
         self._turns += 1
         is_ours = len(times[1]) <= len(times[0])
@@ -220,7 +220,7 @@ class _Traced:
             call is None  # Another thread has just left it.
             or function._captured_inputs is not self._captures
             or tf.distribute.has_strategy()
-            or any(type(one) is not EagerTensor for one in inputs)
+            or any(type(value) is not EagerTensor for value in inputs)
         ):
             return original(function, inputs, captured)
         try:
@@ -258,7 +258,7 @@ def _why_left(function) -> str:
         return "TensorFlow computes on a GPU here"
     if tf.distribute.has_strategy() or has_distributed_variables(function):
         return "a distribution strategy runs it"
-    if any(type(one) is not EagerTensor for one in function._captured_inputs):
+    if any(type(tensor) is not EagerTensor for tensor in function._captured_inputs):
         return "what it captures is looked up at each call"
     library = [held.definition for held in functions_of(function.graph).values()]
     for name, op, dtype in effects(function):
@@ -268,7 +268,7 @@ def _why_left(function) -> str:
         if op not in _NEXT and not is_count:
             return f"{name} ({op}) acts outside of it or draws"
     nodes = [(op.name, op.type) for op in function.graph.get_operations()]
-    nodes += [(node.name, node.op) for one in library for node in one.node_def]
+    nodes += [(node.name, node.op) for definition in library for node in definition.node_def]
     if any(op.startswith("Blockdnn") for _, op in nodes):
         return "it has ops of tf_blockdnn already"
     if any(_GRADIENTS.search(name) for name, _ in nodes):

@@ -70,11 +70,11 @@ def _cpu() -> str:
 
 def _caches() -> dict[str, str]:
     """Name to size; empty where Linux does not say."""
-    found = {}
+    sizes = {}
     for folder in sorted(pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         level, kind, size = (_read(folder / name).strip() for name in ("level", "type", "size"))
-        found[f"L{level}{_KINDS.get(kind, '')}"] = size
-    return found
+        sizes[f"L{level}{_KINDS.get(kind, '')}"] = size
+    return sizes
 
 
 def _read(path) -> str:

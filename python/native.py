@@ -24,8 +24,8 @@ def _library_path() -> Path:
     """
     package = Path(sys.modules[__package__.partition(".")[0]].__file__).resolve().parent
     installed = importlib.metadata.distributions(name=package.name)
-    same = (one for one in installed if one.version.partition("+")[0] == VERSION)
-    others = (Path(one.locate_file(package.name / _NATIVE)) for one in same)
+    same = (each for each in installed if each.version.partition("+")[0] == VERSION)
+    others = (Path(each.locate_file(package.name / _NATIVE)) for each in same)
     here = package / _NATIVE
     return here if here.exists() else next((path for path in others if path.exists()), here)
 

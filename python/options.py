@@ -150,8 +150,8 @@ class Options:
 
 def choose(options: Options | None, **choices) -> Options:
     """The options of a caller who gives `options`, and over these the choices that are not None."""
-    given = {name: value for name, value in choices.items() if value is not None}
-    return replace(options or Options(), **given)
+    chosen = {name: value for name, value in choices.items() if value is not None}
+    return replace(options or Options(), **chosen)
 
 
 def reason_to_leave(options: Options, node: str, prefix: str = "") -> str | None:

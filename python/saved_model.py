@@ -73,8 +73,8 @@ class SavedModelReport:
 def distinct(report: SavedModelReport) -> list[tuple[list[str], Report]]:
     """(names of the signatures that share it, the report) of each distinct graph."""
     names: dict[int, list[str]] = {}
-    for name, one in report.signatures.items():
-        names.setdefault(id(one), []).append(name)
+    for name, part in report.signatures.items():
+        names.setdefault(id(part), []).append(name)
     return [(same, report.signatures[same[0]]) for same in names.values()]
 
 
@@ -173,7 +173,7 @@ def rewrite_saved_model(source: str | os.PathLike, settings: targets.Settings):
     fast = targets.SavedModel(loaded, settings).result()
     names = [name for name in fast.signatures if name in wanted]
     reports = {name: fast.signatures[name].only().report for name in names}
-    for function in {id(one): one for one in map(fast.signatures.get, names)}.values():
+    for function in {id(f): f for f in map(fast.signatures.get, names)}.values():
         main = function.only()
         if function.remark:
             main.report.notes.remove(function.remark)

@@ -69,8 +69,8 @@ except ImportError as error:
 
 def _check(names: dict) -> None:
     """Raises ImportError where an object lacks one of the names that belong to it."""
-    for owner, own in names.items():
-        for name in own.split():
+    for owner, listed in names.items():
+        for name in listed.split():
             if not hasattr(owner, name):
                 kind = owner if isinstance(owner, type) else type(owner)
                 what = f"{kind.__module__}.{kind.__qualname__} has no {name}"
@@ -158,8 +158,8 @@ def functions_of(graph) -> dict:
 @functools.cache
 def runs_on_cpu(op: str) -> bool:
     """Whether TensorFlow has a kernel of that op for CPUs: some are XLA's alone."""
-    found = kernels.get_registered_kernels_for_op(op).kernel
-    return any(kernel.device_type in ("CPU", "DEFAULT") for kernel in found)
+    registered = kernels.get_registered_kernels_for_op(op).kernel
+    return any(kernel.device_type in ("CPU", "DEFAULT") for kernel in registered)
 
 
 def operation_of(graph, name: str):
@@ -183,7 +183,7 @@ def variable_behind(handle) -> tuple | None:
 
 def has_distributed_variables(function) -> bool:
     """Whether a ConcreteFunction reads variables of a distribution strategy."""
-    copies = (hasattr(one, "_distributed_container") for one in function._captured_inputs)
+    copies = (hasattr(tensor, "_distributed_container") for tensor in function._captured_inputs)
     return any(copies) or any(map(distribute_utils.is_distributed_variable, function.variables))
 
 
@@ -202,9 +202,9 @@ def type_of(function):
 
     TensorFlow 2.18 leaves it empty for signatures of graphs of version 1, which say it apart.
     """
-    own, signature = function.function_type, function.structured_input_signature
-    if own.parameters or not any(signature):
-        return own
+    kind, signature = function.function_type, function.structured_input_signature
+    if kind.parameters or not any(signature):
+        return kind
     return function_type.from_structured_signature(signature)
 
 
@@ -239,11 +239,11 @@ def bind(kind, args: tuple, kwargs: Mapping, defaults: Mapping) -> list:
         TypeError, ValueError: not the arguments of such a function.
     """
     named = {function_type.sanitize_arg_name(name): value for name, value in kwargs.items()}
-    given, bound = kind.bind_partial(*args, **named).arguments, {}
+    values, bound = kind.bind_partial(*args, **named).arguments, {}
     for name, parameter in kind.parameters.items():
         constraint = parameter.type_constraint
-        if name in given:
-            value = given[name]
+        if name in values:
+            value = values[name]
         elif isinstance(constraint, default_types.Literal):
             value = constraint.value
         elif isinstance(constraint, default_types.Weakref):
@@ -338,7 +338,7 @@ class ImportedGraph(func_graph.FuncGraph):
         return name in self._waiting or name in self._nodes_by_name
 
     def _add_new_tf_operations(self, compute_devices: bool = True) -> list:
-        waiting = ((pywrap_tf_session.TF_OperationName(one), one) for one in self.new_operations())
+        waiting = ((pywrap_tf_session.TF_OperationName(op), op) for op in self.new_operations())
         self._waiting.update(waiting)
         return []
 
@@ -379,7 +379,7 @@ def eager_functions() -> EagerFunctions:
         python = ctypes.PyDLL(os.fspath(python_library))
         core = ctypes.CDLL(os.fspath(folder / "libtensorflow_cc.so.2"))
         wrap = python["_Z21EagerTensorFromHandleP16TFE_TensorHandleb"]
-        found = {
+        functions = {
             use: ctypes.cast(library[name], ctypes.c_void_p)
             for library, names in ((python, python_names), (core, core_names))
             for use, name in names.items()
@@ -387,7 +387,7 @@ def eager_functions() -> EagerFunctions:
     except (OSError, AttributeError) as error:
         return EagerFunctions(str(error).strip() or type(error).__name__, {}, None)
     wrap.restype, wrap.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_bool]
-    return EagerFunctions("", found, wrap)
+    return EagerFunctions("", functions, wrap)
 
 
 def eager_context_address() -> int:

@@ -79,9 +79,9 @@ def optimize(
             on_step=step,
             on_batch=step.batch,
         )
-    for one in report.signatures.values():
-        if one.blocked and not one.converted:
-            one.warnings.append("it was optimised before: OUT is a copy of it")
+    for part in report.signatures.values():
+        if part.blocked and not part.converted:
+            part.warnings.append("it was optimised before: OUT is a copy of it")
     print_warnings(report.signatures)
     if as_json:
         print_json(
@@ -93,8 +93,8 @@ def optimize(
     result_console.print(tables.signatures(report))
     if options.precision is not None:
         result_console.print(tables.precision(report), soft_wrap=True)
-    for name, one in report.signatures.items():
-        for note in one.notes:
+    for name, part in report.signatures.items():
+        for note in part.notes:
             if note.startswith(TAKES_EXAMPLE):
                 line = rich.markup.escape(f"{name}: {note}")
                 result_console.print(line, soft_wrap=True, highlight=False)
@@ -169,7 +169,7 @@ def inspect(
         if html is not None:
             from ..showing.page import write_page
 
-            functions = {name: one.concrete for name, one in fast.signatures.items()}
+            functions = {name: part.concrete for name, part in fast.signatures.items()}
             step(f"writing {html}")
             try:
                 write_page(html, source.name, loaded.signatures, functions, report)

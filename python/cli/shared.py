@@ -86,20 +86,20 @@ def takes_options(command: Callable) -> Callable:
     @functools.wraps(command)
     def run(**arguments):
         choices = {flag.name: arguments.pop(flag.name) for flag in flags}
-        given = {name: value for name, value in choices.items() if value is not None}
-        return command(**arguments, options=Options(**given))
+        chosen = {name: value for name, value in choices.items() if value is not None}
+        return command(**arguments, options=Options(**chosen))
 
-    own = dict(inspect.signature(command, eval_str=True).parameters)
-    del own["options"]
-    run.__signature__ = inspect.Signature([*own.values(), *flags])
+    parameters = dict(inspect.signature(command, eval_str=True).parameters)
+    del parameters["options"]
+    run.__signature__ = inspect.Signature([*parameters.values(), *flags])
     return run
 
 
 def _flag(field: dataclasses.Field) -> inspect.Parameter:
     """The flag of an option: its type, and the first sentence of its documentation."""
     kind, default, kinds = field.type, field.default, get_args(field.type)
-    found = re.search(rf"^ +{field.name}: (.+?)\.\s", Options.__doc__ or "", re.M | re.S)
-    text, metavar = " ".join(found[1].split()) if found else "", None
+    match = re.search(rf"^ +{field.name}: (.+?)\.\s", Options.__doc__ or "", re.M | re.S)
+    text, metavar = " ".join(match[1].split()) if match else "", None
     if field.name == "verify":
         kind, default, metavar = float | None, None, "TOLERANCE"
     elif str in kinds or tuple[str, ...] in kinds:
@@ -222,8 +222,8 @@ def print_warnings(signatures: dict) -> None:
     for name, report in signatures.items():
         for warning in report.warnings:
             names.setdefault(warning, []).append(name)
-    for warning, its in names.items():
-        where = "" if len(its) == len(signatures) else f"{', '.join(its)}: "
+    for warning, warned in names.items():
+        where = "" if len(warned) == len(signatures) else f"{', '.join(warned)}: "
         line = rich.markup.escape(f"tf-blockdnn: warning: {where}{warning}")
         progress_console.print(line, soft_wrap=True, highlight=False)
 

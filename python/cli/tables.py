@@ -31,9 +31,9 @@ def _conditions(result, runs: int, threads: str) -> str:
 def signatures(report) -> Table:
     """One row a signature of a SavedModelReport: what was converted, left and reordered."""
     table = _table("signature", "converted", "left to TensorFlow", "reorders")
-    for name, one in report.signatures.items():
+    for name, part in report.signatures.items():
         table.add_row(
-            escape(name), str(len(one.converted)), str(len(one.declined)), str(len(one.reorders))
+            escape(name), str(len(part.converted)), str(len(part.declined)), str(len(part.reorders))
         )
     for name in report.kept:
         table.add_row(escape(name), "not asked for", "", "")
@@ -44,8 +44,8 @@ def precision(report) -> str:
     """What low precision costs each signature."""
     lines = [
         f"{name}: {line.strip()}"
-        for name, one in report.signatures.items()
-        for line in precision_lines(one)
+        for name, part in report.signatures.items()
+        for line in precision_lines(part)
     ]
     return escape("\n".join(lines))
 

@@ -202,7 +202,7 @@ def through_chain(called, dy, chain: Chain, forward, backward, channels=None, ma
       may: whether `backward` applies to the whole tensors; to parts it does not.
     """
     args, first, op = called.args, called.place("args"), definition(called.op.type)
-    known = {one.name for one in (*op.attr, *op.input_arg)}
+    known = {item.name for item in (*op.attr, *op.input_arg)}
     src_part, dst_part, into, pool, shape, blocks = (
         getattr(called, name) if name in known else ()
         for name in ("src_part", "dst_part", "into", "pool", "weights_shape", "src_blocks")

@@ -39,7 +39,7 @@ def _packed_matmul(called, dy):
         n = b.shape[0 if transpose_b else 1]
 
     def forward(a, b, *c):
-        return tf.add_n([_product(a, b, transpose_a, transpose_b), *(scale * one for one in c)])
+        return tf.add_n([_product(a, b, transpose_a, transpose_b), *(scale * term for term in c)])
 
     def backward(dz) -> list:
         da = db = None

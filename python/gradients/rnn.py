@@ -14,8 +14,8 @@ def _rnn(called, d_dst, d_state, d_cell, _):
     src, kernel = called.src, called.kernel
     inputs = [src, kernel, called.recurrent_kernel, *lists]
     attributes = called.attributes()
-    for own in ("training", "constant_weights", "round_rows"):
-        del attributes[own]
+    for name in ("training", "constant_weights", "round_rows"):
+        del attributes[name]
     if called.training:
         workspace = called.op.outputs[3]
     else:
@@ -59,11 +59,11 @@ def _rnn_grad(called, *upstream):
     used = [True, after, True, called.cell == "gru" and not after]
     used += [i < len(called.initial_state) for i in range(2)]
     weights = [called.src, called.kernel, called.recurrent_kernel, *called.bias]
-    given = [*weights, *called.initial_state, *called.inputs[-3:]]
-    ends = len(given) - 3
+    operands = [*weights, *called.initial_state, *called.inputs[-3:]]
+    ends = len(operands) - 3
 
-    def formula(*given):
-        weights_, states, ends_ = given[: len(weights)], given[len(weights) : ends], given[ends:]
+    def formula(*x):
+        weights_, states, ends_ = x[: len(weights)], x[len(weights) : ends], x[ends:]
 
         def layer(to_sums, to_recurrent_sums, *states):
             return _by_steps(
@@ -74,13 +74,13 @@ def _rnn_grad(called, *upstream):
         *results, before, reset = layer(zeros, zeros, *states)
         by_op = vjp(lambda *x: layer(*x)[:-2], [zeros, zeros, *states], ends_[: len(results)])
         sums, recurrent_sums, *d_states = by_op
-        made = [sums, recurrent_sums, before, reset, *d_states]
-        return [one for one, is_used in zip(made, used, strict=False) if is_used]
+        formed = [sums, recurrent_sums, before, reset, *d_states]
+        return [x for x, is_used in zip(formed, used, strict=False) if is_used]
 
     upstream = [dy for dy, is_used in zip(upstream, used, strict=True) if is_used]
-    found = vjp(formula, given, upstream)
+    gradients = vjp(formula, operands, upstream)
     rest = len(called.mask) + len(called.lengths) + 1  # and the workspace, of which nobody knows
-    return [*found[:ends], *[None] * rest, *found[ends:]]
+    return [*gradients[:ends], *[None] * rest, *gradients[ends:]]
 
 
 def _rows(x):

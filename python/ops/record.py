@@ -48,7 +48,7 @@ class Record:
         title: what people call it, and many of them if that is not one with an "s".
         function: of bd.ops, which calls it.
         optional: the arguments of that function that may be None.
-        own: the roles of its own inputs, in the order of its op; steps name others.
+        operands: the roles of its inputs, in the order of its op; steps name others.
         other_types: role -> data type, of the inputs that are not float32.
         readers: argument -> how the attribute of that name comes from (name, what users pass),
             where that differs from `READERS`.
@@ -67,7 +67,7 @@ class Record:
     title: ClassVar[tuple[str, str]]
     function: ClassVar[Callable]
     optional: ClassVar[frozenset[str]] = frozenset()
-    own: ClassVar[tuple[str, ...]] = ("src",)
+    operands: ClassVar[tuple[str, ...]] = ("src",)
     other_types: ClassVar[dict[str, int]] = {}
     takes_steps: ClassVar[bool] = False
     keeps: ClassVar[bool] = False
@@ -201,7 +201,7 @@ class Record:
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list[Ref | list[Ref]]]:
         """All attributes and the inputs of its op in their order; adds its arrays to `bundle`."""
-        attributes, tensors = self.attributes(), [inputs[role] for role in self.own]
+        attributes, tensors = self.attributes(), [inputs[role] for role in self.operands]
         if self.takes_steps:
             attributes["post_ops"], args = write_chain(self.chain, inputs, bundle)
             tensors.append(args)

@@ -195,9 +195,9 @@ def _takes_flat(concrete, count: int) -> bool:
     names, which is nobody's; TensorFlow takes one of them alone by position.
     """
     args, kwargs = concrete.structured_input_signature or ((), {})
-    given = [*args, *kwargs.values()]
-    is_flat = len(given) == count and all(type(x) is tf.TensorSpec for x in given)
-    return not given or is_flat and (not kwargs or count == 1)
+    values = [*args, *kwargs.values()]
+    is_flat = len(values) == count and all(type(x) is tf.TensorSpec for x in values)
+    return not values or is_flat and (not kwargs or count == 1)
 
 
 def _runner(concrete) -> Callable:

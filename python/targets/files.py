@@ -134,8 +134,8 @@ _CUSTOM = re.compile(r"(?:Could not locate (?:class|function)|Unknown [\w ]+:) [
 def _reason(error: Exception) -> str:
     """What is wrong with the file, with the remedy; empty where that is not known."""
     text = " ".join(str(error).split())
-    if found := _CUSTOM.search(text):
-        name = found.group(1)
+    if match := _CUSTOM.search(text):
+        name = match.group(1)
         return (
             f"holds the custom object {name}: give custom_objects={{{name!r}: {name}}}, or on the "
             "command line --custom-objects with the Python module that defines it"

@@ -51,11 +51,11 @@ def with_refusals(run: Callable, inputs: list, weights: Sequence, why: str) -> l
     places = [i for i, result in enumerate(results) if has_gradients(result.dtype)]
     tokens = _tokens(weights) if places else []
     if tokens:
-        given = [results[i] for i in places]
+        copied = [results[i] for i in places]
         with record.stop_recording():
-            copies = list(map(tf.identity, given))
+            copies = list(map(tf.identity, copied))
         record.record_operation(
-            "BlockdnnFunction", copies, given + tokens, lambda *upstream: [*upstream, *tokens]
+            "BlockdnnFunction", copies, copied + tokens, lambda *upstream: [*upstream, *tokens]
         )
         for place, copy in zip(places, copies, strict=True):
             results[place] = copy

@@ -41,8 +41,8 @@ class Plan(NamedTuple):
             return args
         if self.places is None:
             return None
-        given = _leaves(kwargs, _leaves(args, []))
-        return [given[p] if type(p) is int else p for p in self.places]
+        leaves = _leaves(kwargs, _leaves(args, []))
+        return [leaves[p] if type(p) is int else p for p in self.places]
 
 
 def keep(table: dict, form: Hashable, value) -> None:
@@ -81,28 +81,28 @@ def form_of(value) -> Hashable:
     raise TypeError(type(value).__name__)
 
 
-def _leaves(value, found: list) -> list:
+def _leaves(value, leaves: list) -> list:
     """`found` with the tensors and arrays of a nest that has a form, in its order."""
     if isinstance(value, (tuple, list)):
         for inner in value:
-            _leaves(inner, found)
+            _leaves(inner, leaves)
     elif isinstance(value, dict):
         for inner in value.values():
-            _leaves(inner, found)
+            _leaves(inner, leaves)
     elif not isinstance(value, _VALUES):
-        found.append(value)
-    return found
+        leaves.append(value)
+    return leaves
 
 
 def probes(args: tuple, kwargs: dict) -> tuple[tuple, dict, list]:
     """The same arguments with an eager tensor of its own for each leaf, and these in order."""
-    given: list = []
+    probed: list = []
 
     def probe(value):
         if isinstance(value, (EagerTensor, np.ndarray)):
-            seen = any(value is tensor for tensor in given)
-            given.append(tf.identity(value) if seen else tf.convert_to_tensor(value))
-            return given[-1]
+            seen = any(value is tensor for tensor in probed)
+            probed.append(tf.identity(value) if seen else tf.convert_to_tensor(value))
+            return probed[-1]
         if isinstance(value, dict):
             return type(value)((key, probe(inner)) for key, inner in value.items())
         if isinstance(value, (tuple, list)):
@@ -110,16 +110,16 @@ def probes(args: tuple, kwargs: dict) -> tuple[tuple, dict, list]:
             return type(value)(*inner) if hasattr(value, "_fields") else type(value)(inner)
         return value
 
-    return probe(args), probe(kwargs), given
+    return probe(args), probe(kwargs), probed
 
 
-def places(taken: Sequence, given: Sequence) -> list | None:
+def places(taken: Sequence, probed: Sequence) -> list | None:
     """For each tensor that a function takes the number of the leaf that it is, or itself.
 
     None where a leaf did not arrive as it was given: it was cast, or its rank was changed. What is
     no leaf is then made of Python values, which belong to the form.
     """
-    number = {id(tensor): i for i, tensor in enumerate(given)}
+    number = {id(tensor): i for i, tensor in enumerate(probed)}
     if not number.keys() <= set(map(id, taken)):
         return None
     return [number.get(id(tensor), tensor) for tensor in taken]

@@ -36,8 +36,8 @@ from .target import (
 from .tensorflow import Function
 
 _GONE = (
-    "the optimised model was not converted for such arguments ({given}), and the original, from "
-    "which it would be, is gone: keep a reference to the original, or give "
+    "the optimised model was not converted for such arguments ({arguments}), and the original, "
+    "from which it would be, is gone: keep a reference to the original, or give "
     "tf_blockdnn.optimize(..., input_signature=[...])"
 )
 _NOT_KEPT = (
@@ -205,11 +205,11 @@ class Inference:
         """
         self.settings, self._find, self._bundles = settings, find, bundles
         self._first_settings = settings
-        self._made: list[tuple] = []
+        self._calls: list[tuple] = []
 
     def forget(self) -> None:
         """Makes all Calls anew."""
-        self._made.clear()
+        self._calls.clear()
 
     @property
     def original(self):
@@ -262,18 +262,18 @@ class Inference:
         Raises:
             LookupError: there is none yet, and the model is gone.
         """
-        given = tf.nest.map_structure(_of_value, (tuple(args), kwargs))
-        for specs, call in self._made:
-            if _covers(specs, given):
+        actual = tf.nest.map_structure(_of_value, (tuple(args), kwargs))
+        for specs, call in self._calls:
+            if _covers(specs, actual):
                 return call
         model = self._find()
         if model is None:
-            raise _as_it_is(LookupError(_GONE.format(given=describe(*given))))
-        any_batch = tf.nest.map_structure(of_any_batch, given)
+            raise _as_it_is(LookupError(_GONE.format(arguments=describe(*actual))))
+        any_batch = tf.nest.map_structure(of_any_batch, actual)
         try:
             functions, seconds = time_trace(trace_masks, model, *any_batch)
         except _CANNOT_TRACE:  # Some layers want to know the batch.
-            return self.convert(given, model)
+            return self.convert(actual, model)
         return self._convert(model, any_batch, functions, seconds)
 
     def convert(self, specs: tuple, model):
@@ -282,12 +282,12 @@ class Inference:
 
     def _convert(self, model, specs, functions, seconds: float):
         call, masks = (
-            one and convert(one, self.settings, self._bundles, (model,), seconds)
-            for one in functions
+            function and convert(function, self.settings, self._bundles, (model,), seconds)
+            for function in functions
         )
         if masks is not None:
             call = MaskedCall(call, masks)
-        self._made.append((specs, call))
+        self._calls.append((specs, call))
         return call
 
 
@@ -302,19 +302,19 @@ def _as_it_is(error: Exception) -> Exception:
     return error
 
 
-def _covers(specs, given) -> bool:
-    """Whether a function of `specs` takes arguments of the TensorSpecs `given`."""
+def _covers(specs, actual) -> bool:
+    """Whether a function of `specs` takes arguments of the TensorSpecs `actual`."""
     try:
-        tf.nest.assert_same_structure(specs, given)
+        tf.nest.assert_same_structure(specs, actual)
     except (TypeError, ValueError):
         return False
-    return all(map(_covers_one, tf.nest.flatten(specs), tf.nest.flatten(given)))
+    return all(map(_covers_one, tf.nest.flatten(specs), tf.nest.flatten(actual)))
 
 
-def _covers_one(spec, given) -> bool:
-    if isinstance(spec, tf.TensorSpec) and isinstance(given, tf.TensorSpec):
-        return spec.is_compatible_with(given) and _is_known(given.shape, spec.shape)
-    return spec is given or (type(spec) is type(given) and bool(np.all(spec == given)))
+def _covers_one(spec, actual) -> bool:
+    if isinstance(spec, tf.TensorSpec) and isinstance(actual, tf.TensorSpec):
+        return spec.is_compatible_with(actual) and _is_known(actual.shape, spec.shape)
+    return spec is actual or (type(spec) is type(actual) and bool(np.all(spec == actual)))
 
 
 def _is_known(shape, wanted) -> bool:

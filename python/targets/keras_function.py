@@ -123,7 +123,7 @@ class KerasFunction(OptimizedFunction):
 
     def _ask_keras(self, model, form, args: tuple, kwargs: dict):
         """A call by Keras of tensors that can be told apart, which shows where they go."""
-        *probed, given = probes(args, kwargs)
+        *probed, probed_values = probes(args, kwargs)
         self._seen.calls = seen = []
         try:
             results = self._keras_call(model, *probed[0], **probed[1])
@@ -132,7 +132,7 @@ class KerasFunction(OptimizedFunction):
         plan = Plan()
         if len(seen) == 1:  # and not another model of the same functions inside of it
             call, flat = seen[0]
-            plan = Plan(call, places(flat, given))
+            plan = Plan(call, places(flat, probed_values))
         keep(self._keras_plans, form, plan)
         if plan.places == [0] and len(args) == 1 and type(args[0]) is EagerTensor and not kwargs:
             keep(self.runs, form_of(args[0]), plan.call.run)

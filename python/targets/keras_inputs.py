@@ -65,7 +65,7 @@ def arguments(signature: inspect.Signature, args: tuple, kwargs: dict) -> tuple[
         if parameter.kind is parameter.VAR_POSITIONAL:
             return bound.args, bound.kwargs
         if parameter.kind is parameter.VAR_KEYWORD:
-            named.update((key, one) for key, one in value.items() if key != "training")
+            named.update((key, argument) for key, argument in value.items() if key != "training")
         elif value is not parameter.default and not (parameter.default is None and is_empty(value)):
             named[name] = value
     places = (p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY)
@@ -103,8 +103,8 @@ def input_specs(model) -> tuple[tuple, dict]:
     Raises:
         LookupError: nobody knows its shapes.
     """
-    if found := _symbolic(model) or _keras_2(model) or _built(model):
-        args, kwargs = found
+    if specs := _symbolic(model) or _keras_2(model) or _built(model):
+        args, kwargs = specs
         return tuple(map(_without_list_of_one, args)), kwargs
     raise LookupError(
         f"the shapes of {model.name}'s inputs are not known: call the model or build it first, "
@@ -148,10 +148,10 @@ def trace_masks(model, args, kwargs):
     Keras keeps masks as attributes of tensors, which end with the trace: they have a function of
     their own.
     """
-    found = {}
+    masks = {}
 
     def results(y):
-        found.update(_masks_of(y))
+        masks.update(_masks_of(y))
         return y
 
     def trace(take):
@@ -161,7 +161,7 @@ def trace_masks(model, args, kwargs):
 
         return inference.get_concrete_function(*args, **kwargs)
 
-    return trace(results), trace(_masks_of) if found else None
+    return trace(results), trace(_masks_of) if masks else None
 
 
 def _masks_of(results) -> dict:
@@ -177,10 +177,10 @@ def _without_list_of_one(spec):
 
 def _symbolic(model):
     """Functional and sequential models."""
-    found = symbolic(model)
-    if found is None:
+    inputs = symbolic(model)
+    if inputs is None:
         return None
-    return [tf.nest.map_structure(_spec_of, plain(found[0]))], {}
+    return [tf.nest.map_structure(_spec_of, plain(inputs[0]))], {}
 
 
 def _spec_of(x):
@@ -197,8 +197,8 @@ def _keras_2(model):
     """What Keras 2 writes into a SavedModel: of its symbolic inputs, or of the first call."""
     if not hasattr(model, "save_spec"):
         return None
-    found = model.save_spec(dynamic_batch=True)
-    return found and (list(found[0]), found[1])
+    saved = model.save_spec(dynamic_batch=True)
+    return saved and (list(saved[0]), saved[1])
 
 
 def _built(model):

@@ -36,12 +36,12 @@ def layer_class(library):
 
         def compute_output_spec(self, inputs, mask=None):
             wanted, outputs = self._shapes
-            given = tf.nest.map_structure(spec_of, plain(inputs))
-            if tf.nest.flatten(given) != tf.nest.flatten(wanted):
+            specs = tf.nest.map_structure(spec_of, plain(inputs))
+            if tf.nest.flatten(specs) != tf.nest.flatten(wanted):
                 traced = tf.function(self._optimized.run, autograph=False).get_concrete_function(
-                    given
+                    specs
                 )
-                outputs = _of_batch(tf.nest.flatten(given)[0], traced.structured_outputs)
+                outputs = _of_batch(tf.nest.flatten(specs)[0], traced.structured_outputs)
             return tf.nest.map_structure(lambda y: library.KerasTensor(y.shape, y.dtype), outputs)
 
         def compute_output_shape(self, input_shape):  # Keras 2
@@ -90,9 +90,9 @@ def spec_of(x) -> tf.TensorSpec:
     return tf.TensorSpec(x.shape, x.dtype)
 
 
-def _of_batch(given: tf.TensorSpec, outputs):
+def _of_batch(spec: tf.TensorSpec, outputs):
     """Shapes, or what has some, whose unknown first sizes are those of the first input."""
-    batch = given.shape[0] if given.shape.rank else None
+    batch = spec.shape[0] if spec.shape.rank else None
 
     def known(shape):
         shape = tf.TensorShape(shape)

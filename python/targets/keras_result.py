@@ -244,13 +244,13 @@ def wrap(original, function: KerasFunction, name: str):
         function: makes and has the rewritten functions.
         name: that of the result.
     """
-    library, found = library_of(type(original)), symbolic(original)
-    own = next((base for base in type(original).__mro__ if is_own(base)), object)
-    is_own_model = issubclass(own, library.Model)
-    base = own if is_own_model else library.Model
-    functional = _functional(library, base) if found else None
+    library, tensors = library_of(type(original)), symbolic(original)
+    users = next((base for base in type(original).__mro__ if is_own(base)), object)
+    is_own_model = issubclass(users, library.Model)
+    base = users if is_own_model else library.Model
+    functional = _functional(library, base) if tensors else None
     members = {}
-    if hasattr(own, "make_generate_function"):
+    if hasattr(users, "make_generate_function"):
         members["make_generate_function"] = _generate_by(function.of_function)
     if has_own_call(original) or functional is None:
         members["call"] = _call_like(original)
@@ -262,8 +262,8 @@ def wrap(original, function: KerasFunction, name: str):
     # Out of the sight of Keras and of TensorFlow, which would track what is in there.
     fast.__dict__["_blockdnn"] = function
     if functional is not None:
-        inputs = tf.nest.map_structure(_another_input, plain(found[0]))
-        shapes = tf.nest.map_structure(spec_of, [plain(s) for s in found])
+        inputs = tf.nest.map_structure(_another_input, plain(tensors[0]))
+        shapes = tf.nest.map_structure(spec_of, [plain(s) for s in tensors])
         layer = layer_class(library)(function, shapes, f"{original.name}_rewritten")
         functional.__init__(fast, inputs=inputs, outputs=layer(inputs), name=name)
     else:
@@ -285,11 +285,11 @@ def wrap(original, function: KerasFunction, name: str):
         function.original = kept
     config = getattr(original, "_compile_config", None)
     if config is not None:
-        given = {k: v for k, v in dict(config.config).items() if k in _COMPILED}
+        compiled = {k: v for k, v in dict(config.config).items() if k in _COMPILED}
         for key in ("metrics", "weighted_metrics"):
-            if key in given:
-                given[key] = tf.nest.map_structure(_fresh, given[key])
-        library.Model.compile(fast, **given)
+            if key in compiled:
+                compiled[key] = tf.nest.map_structure(_fresh, compiled[key])
+        library.Model.compile(fast, **compiled)
         fast.jit_compile = False
     return fast
 
@@ -309,10 +309,10 @@ def _generate_by(of_function):
     def make_generate_function(self):
         if self.__dict__.get("generate_function") is None:
             self.generate_function = None  # not that of the original
-            made = super(OptimizedKerasModel, self).make_generate_function()
-            if isinstance(made, tf.types.experimental.PolymorphicFunction):
-                made = of_function(made)
-            self.generate_function = made
+            function = super(OptimizedKerasModel, self).make_generate_function()
+            if isinstance(function, tf.types.experimental.PolymorphicFunction):
+                function = of_function(function)
+            self.generate_function = function
         return self.generate_function
 
     return make_generate_function
@@ -323,8 +323,8 @@ def _functional(library, kind: type) -> type | None:
 
     Sequential is one of Keras 2's functional models, and none of Keras 3's.
     """
-    found = (base for base in kind.__mro__ if base.__name__ == "Functional" and not is_own(base))
-    return next(found, None if issubclass(kind, library.Sequential) else library.Model)
+    bases = (base for base in kind.__mro__ if base.__name__ == "Functional" and not is_own(base))
+    return next(bases, None if issubclass(kind, library.Sequential) else library.Model)
 
 
 def _call_like(original):

@@ -95,11 +95,11 @@ class LiveCall:
             graph._blockdnn_live = {self, *getattr(graph, "_blockdnn_live", ())}
             graph = graph.outer_graph
         with self._lock:
-            found = [sign for sign in self._signs if sign.current is current]
-            if not found:
-                found = [_Sign(self, current)]
-                self._signs += found
-        variable = found[0].variable
+            signs = [sign for sign in self._signs if sign.current is current]
+            if not signs:
+                signs = [_Sign(self, current)]
+                self._signs += signs
+        variable = signs[0].variable
         resource_variable_ops.variable_accessed(variable)  # Exports write what they hear of.
         return library().blockdnn_follow(variable.handle)
 

@@ -203,7 +203,7 @@ def load(
     if not folders.is_keras_file(path):
         return optimize(path, custom_objects=custom_objects)
     model = read_keras(path, custom_objects)
-    if not any(isinstance(one, OptimizedKerasModel) for one in (model, *model.layers)):
+    if not any(isinstance(part, OptimizedKerasModel) for part in (model, *model.layers)):
         folders.check_source(path)
     return model
 

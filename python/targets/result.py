@@ -141,7 +141,7 @@ class OptimizedFunction(Shared):
                 call = self._make(args, kwargs)
             finally:
                 self._adds_in = before
-            if not any(call is one for one in self.calls):
+            if not any(call is known for known in self.calls):
                 self.calls.append(call)
                 if self.remark:
                     call.report.notes.insert(0, self.remark)
@@ -185,13 +185,13 @@ class OptimizedFunction(Shared):
         call = self.add(*tf.nest.map_structure(_spec, (args, kwargs)))
         if form is None or not context.executing_eagerly():
             return Plan(call)
-        *probed, given = probes(args, kwargs)
+        *probed, leaves = probes(args, kwargs)
         try:
-            found = places(call.bind(*probed), given)
+            where = places(call.bind(*probed), leaves)
         except (TypeError, ValueError):  # An array is cast where a tensor is not.
-            found = None
-        are_leaves = len(given) == len(args) and all(map(operator.is_, given, probed[0]))
-        plan = Plan(call, found, are_leaves and not kwargs and found == list(range(len(args))))
+            where = None
+        are_leaves = len(leaves) == len(args) and all(map(operator.is_, leaves, probed[0]))
+        plan = Plan(call, where, are_leaves and not kwargs and where == list(range(len(args))))
         with self._lock:
             keep(self._plans, form, plan)
         return plan
@@ -248,7 +248,7 @@ class OptimizedModel(Shared):
         )
 
     def __repr__(self) -> str:
-        kinds = ", ".join(f"{name}: {one!r}" for name, one in sorted(self.signatures.items()))
+        kinds = ", ".join(f"{name}: {kind!r}" for name, kind in sorted(self.signatures.items()))
         return f"<optimized SavedModel: {kinds}>"
 
     @property

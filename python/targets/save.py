@@ -48,8 +48,8 @@ def save_functions(
         os.makedirs(here := folder, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tf_blockdnn-", dir=here) as place:
         stored = saved_weights(large, os.path.join(place, BUNDLE)) if large else []
-        for one in large:
-            del captured[id(one)]
+        for value in large:
+            del captured[id(value)]
         root._blockdnn_captured = [*({id(t): t for t in held} | captured).values(), *stored]
         old = os.path.join(folder, "assets", BUNDLE)
         with contextlib.suppress(OSError):  # TensorFlow would write into what others have mapped.

@@ -70,10 +70,10 @@ class SavedModel(Target):
 
     def endpoints(self) -> dict[str, OptimizedFunction]:
         """The functions that are attributes, each converted when it is wanted."""
-        loaded, found = self.target, _endpoints_of(self.target)
-        concretes = [*loaded.signatures.values(), *(c for _, _, all in found for c in all)]
+        loaded, endpoints = self.target, _endpoints_of(self.target)
+        concretes = [*loaded.signatures.values(), *(c for _, _, all in endpoints for c in all)]
         assigned = set().union(*map(_list_assigned, concretes))
-        return {name: self._endpoint(*endpoint, assigned) for name, *endpoint in found}
+        return {name: self._endpoint(*endpoint, assigned) for name, *endpoint in endpoints}
 
     def _signature(self, concrete) -> OptimizedFunction:
         """One signature; for the sizes of the example at once, for others at their first call."""
@@ -84,9 +84,9 @@ class SavedModel(Target):
         main, others = self.convert(known, takes_example=True), []
 
         def make(args, kwargs):
-            given = [tuple(spec.shape) for spec in tf.nest.flatten((args, kwargs))]
+            shapes = [tuple(spec.shape) for spec in tf.nest.flatten((args, kwargs))]
             wanted = [spec.shape for spec in tf.nest.flatten(known.structured_input_signature)]
-            if all(map(tf.TensorShape.is_subtype_of, map(tf.TensorShape, given), wanted)):
+            if all(map(tf.TensorShape.is_subtype_of, map(tf.TensorShape, shapes), wanted)):
                 return main
             if not others:
                 others.append(self.convert(concrete, example=None))
@@ -137,7 +137,7 @@ class SavedModel(Target):
                 )
             return calls[concrete]
 
-        known = [one.structured_input_signature for one in concretes]
+        known = [concrete.structured_input_signature for concrete in concretes]
         if is_concrete:
             return OptimizedFunction(make, known)
         signature = call_signature(function.function_type, defaults_of(function))
@@ -159,22 +159,22 @@ def _read_endpoints(read: Callable, settings, bundles) -> dict[str, OptimizedFun
 
 def _endpoints_of(loaded) -> list[tuple]:
     """(name, function, its ConcreteFunctions) of the attributes that can be called."""
-    found = []
+    endpoints = []
     for name, value in vars(loaded).items():
         if name in _OF_KERAS or (name.startswith("_") and name != "__call__"):
             continue
         if isinstance(value, def_function.Function):
             concretes = getattr(value, "concrete_functions", None)
             if concretes:
-                found.append((name, value, list(concretes)))
+                endpoints.append((name, value, list(concretes)))
         elif isinstance(value, concrete_function.ConcreteFunction):
-            found.append((name, value, [value]))
-    return found
+            endpoints.append((name, value, [value]))
+    return endpoints
 
 
 def _no_such_signature(concretes: list, args: tuple, kwargs: dict) -> ValueError:
     """An error in one line, where TensorFlow's has one for each argument of each signature."""
-    known = dict.fromkeys(f"({describe(*one.structured_input_signature)})" for one in concretes)
+    known = dict.fromkeys(f"({describe(*c.structured_input_signature)})" for c in concretes)
     listed = " or ".join([*known][:4])
     return ValueError(f"it was saved for {listed}, not for ({describe(args, kwargs)})")
 
@@ -199,7 +199,7 @@ def _list_assigned(concrete) -> set[int]:
 def _resources_of(loaded) -> list:
     """Tables, assets and initialisers, and the variables that these set; no weights of ours."""
     things, held = graph_view.ObjectGraphView(loaded).breadth_first_traversal()[0], []
-    weights = {id(one) for thing in things for one in loaded_weights(thing)}
+    weights = {id(weight) for thing in things for weight in loaded_weights(thing)}
     for thing in things:
         if id(thing) in weights:
             continue
@@ -231,7 +231,7 @@ def _close(concrete, example):
         name: of_any_batch(spec) if specs[name].shape[:1] == [None] else spec
         for name, spec in fitting.items()
     }
-    return tf.function(lambda **given: concrete(**given), autograph=False).get_concrete_function(
+    return tf.function(lambda **named: concrete(**named), autograph=False).get_concrete_function(
         **known
     )
 

@@ -132,18 +132,18 @@ def close_sizes(specs, example):
     names = {spec.name for spec in tf.nest.flatten(specs) if spec.name}
     if isinstance(example, Mapping) and names and set(example) != names:
         raise UserError(f"example has {sorted(example)}, the arguments are {sorted(names)}")
-    wanted, given = tf.nest.flatten(specs), tf.nest.flatten(example)
-    if len(given) != len(wanted):
+    wanted, values = tf.nest.flatten(specs), tf.nest.flatten(example)
+    if len(values) != len(wanted):
         raise UserError(
-            f"example must hold {len(wanted)} tensors, one for each argument, not {len(given)}"
+            f"example must hold {len(wanted)} tensors, one for each argument, not {len(values)}"
         )
-    found = []
-    for spec, value in zip(wanted, given, strict=True):
+    merged = []
+    for spec, value in zip(wanted, values, strict=True):
         shape = tf.TensorShape(np.shape(value))
         if not spec.shape.is_compatible_with(shape):
             raise UserError(f"example: {spec.name or 'an argument'} is {spec.shape}, not {shape}")
-        found.append(tf.TensorSpec(shape, spec.dtype, spec.name))
-    return tf.nest.pack_sequence_as(specs, found)
+        merged.append(tf.TensorSpec(shape, spec.dtype, spec.name))
+    return tf.nest.pack_sequence_as(specs, merged)
 
 
 def describe(args, kwargs: Mapping = {}) -> str:

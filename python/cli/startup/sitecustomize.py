@@ -31,8 +31,8 @@ class _AfterTensorFlow:
         if name != "tensorflow":
             return None
         sys.meta_path.remove(self)
-        found = (finder.find_spec(name, path, target) for finder in sys.meta_path)
-        spec = next((spec for spec in found if spec is not None), None)
+        specs = (finder.find_spec(name, path, target) for finder in sys.meta_path)
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
@@ -63,17 +63,17 @@ def _finish(file: str) -> None:
 
 def _run_hidden() -> None:
     """The environment's own module of this name, which this one hides."""
-    own = sys.modules.pop(__name__, None)
+    module = sys.modules.pop(__name__, None)
     try:
         import sitecustomize  # noqa: F401
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
     finally:
-        sys.modules.setdefault(__name__, own)
+        sys.modules.setdefault(__name__, module)
 
 
-sys.path[:] = [one for one in sys.path if os.path.abspath(one) != _FOLDER]
+sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _FOLDER]
 if os.environ.get("TF_BLOCKDNN_ENABLE") == "1":
     sys.meta_path.insert(0, _AfterTensorFlow())
     _process, _, _file = os.environ.get("TF_BLOCKDNN_RUN", "").partition(":")

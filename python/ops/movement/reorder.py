@@ -27,7 +27,7 @@ class Reorder(Record, title="reorder"):
 class Reshape(Record, op="Reshape", title="reshape"):
     """TensorFlow's Reshape between layouts that are one in memory; `shape` is its input."""
 
-    own = ("src", "shape")
+    operands = ("src", "shape")
     other_types = {"shape": INT32}
     src_layout: Layout = BLOCKED
     dst_layout: Layout = BLOCKED

@@ -22,7 +22,7 @@ class RowMove(Record):
 class MirrorPad(RowMove, op="MirrorPad", title="mirrored padding"):
     """Rows and columns around a plane that mirror those in it: "REFLECT" or "SYMMETRIC"."""
 
-    own = ("src", "paddings")
+    operands = ("src", "paddings")
     other_types = {"paddings": INT32}
     mode: str
 
@@ -31,7 +31,7 @@ class MirrorPad(RowMove, op="MirrorPad", title="mirrored padding"):
 class ValuePad(RowMove, op="PadV2", title="padding with a value", titles="paddings with a value"):
     """Rows and columns of any value around a plane; in the tail, too."""
 
-    own = ("src", "paddings", "constant_values")
+    operands = ("src", "paddings", "constant_values")
     other_types = {"paddings": INT32}
 
 
@@ -39,7 +39,7 @@ class ValuePad(RowMove, op="PadV2", title="padding with a value", titles="paddin
 class Roll(RowMove, op="Roll", title="roll"):
     """Rows and columns that leave a plane on one side come back on the other."""
 
-    own = ("src", "shift", "axis")
+    operands = ("src", "shift", "axis")
     other_types = {"shift": INT32, "axis": INT32}
     Tshift = Taxis = INT32
 
@@ -48,7 +48,7 @@ class Roll(RowMove, op="Roll", title="roll"):
 class Tile(RowMove, op="Tile", title="repetition of planes", titles="repetitions of planes"):
     """Planes side by side, or of more pictures."""
 
-    own = ("src", "multiples")
+    operands = ("src", "multiples")
     other_types = {"multiples": INT32}
 
 
@@ -56,7 +56,7 @@ class Tile(RowMove, op="Tile", title="repetition of planes", titles="repetitions
 class Reverse(RowMove, op="ReverseV2", title="reversal"):
     """Rows or columns from the last to the first."""
 
-    own = ("src", "axis")
+    operands = ("src", "axis")
     other_types = {"axis": INT32}
 
 
@@ -66,7 +66,7 @@ class Sampling(
 ):
     """Every so many rows and columns; bits of the masks stand for axes without a bound."""
 
-    own = ("src", "begin", "end", "strides")
+    operands = ("src", "begin", "end", "strides")
     other_types = dict.fromkeys(("begin", "end", "strides"), INT32)
     Index = INT32
     begin_mask: int

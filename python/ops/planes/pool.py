@@ -43,7 +43,7 @@ class PlaneSum(Record, op="Sum", title="sum of planes", titles="sums of planes")
     """TensorFlow's Sum over the rows and columns of blocks, dimensions kept: a mean times the
     number of pixels would not be exact, and sums of masks are counts."""
 
-    own = ("src", "reduction_indices")
+    operands = ("src", "reduction_indices")
     other_types = {"reduction_indices": INT32}
     keep_dims = True
 

@@ -44,7 +44,7 @@ class InnerProduct(Record, title="inner product"):
     """
 
     src_layout = dst_layout = NHWC
-    own = ("src", "weights")
+    operands = ("src", "weights")
     takes_steps = True
     in_channels: int
     constant_weights: bool = True

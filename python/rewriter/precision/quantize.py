@@ -328,23 +328,23 @@ def round_weights(
     groups, taps, _ = covariance.shape
     shape = taps, groups, weights.shape[-1] // groups
     steps = (weights / scales.astype(np.float64)).reshape(shape).transpose(1, 0, 2)
-    found = stored.astype(np.float64).reshape(shape).transpose(1, 0, 2).copy()
+    rounded = stored.astype(np.float64).reshape(shape).transpose(1, 0, 2).copy()
     unseen = _UNSEEN * np.einsum("gtt->g", covariance) / taps
     unseen[unseen <= 0] = 1.0  # Of a source that is constant nothing but the sizes of errors count.
     covariance = covariance + unseen[:, None, None] * np.eye(taps)
-    slopes = covariance @ (steps - found)  # [groups, taps, oc / groups]
+    slopes = covariance @ (steps - rounded)  # [groups, taps, oc / groups]
     for _ in range(_MOST_SWEEPS):
         is_settled = True
         for tap in range(taps):
-            wanted = found[:, tap] + np.rint(slopes[:, tap] / covariance[:, tap, tap, None])
-            moved = np.clip(wanted, -MOST_WEIGHT, MOST_WEIGHT) - found[:, tap]
+            wanted = rounded[:, tap] + np.rint(slopes[:, tap] / covariance[:, tap, tap, None])
+            moved = np.clip(wanted, -MOST_WEIGHT, MOST_WEIGHT) - rounded[:, tap]
             if moved.any():
-                found[:, tap] += moved
+                rounded[:, tap] += moved
                 slopes -= covariance[:, :, tap, None] * moved[:, None]
                 is_settled = False
         if is_settled:
             break
-    return found.transpose(1, 0, 2).reshape(weights.shape).astype(np.int8)
+    return rounded.transpose(1, 0, 2).reshape(weights.shape).astype(np.int8)
 
 
 def snr(wanted: np.ndarray, stored: np.ndarray, scales: np.ndarray | float = 1.0) -> float:

@@ -164,7 +164,9 @@ class Rule:
                 continue
             self.hits += 1
             if isinstance(planned, Record):
-                inputs = dict(zip(planned.own, map(match.__getitem__, self.tensors), strict=False))
+                inputs = dict(
+                    zip(planned.operands, map(match.__getitem__, self.tensors), strict=False)
+                )
                 return Replacement(planned, inputs, root.name, match.nodes)
             return planned
         return reason or None

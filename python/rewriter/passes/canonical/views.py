@@ -221,8 +221,8 @@ class Views:
 
     def _has_fewer(self, ref: Ref, other: View, view: View) -> bool:
         """Whether another view is of one sample of x, and may as well be repeated for all."""
-        one, all_samples = (self.body.shapes.shape(each.x)[0] for each in (other, view))
-        return one == 1 != all_samples and self._takes(ref, self.body)
+        samples, all_samples = (self.body.shapes.shape(each.x)[0] for each in (other, view))
+        return samples == 1 != all_samples and self._takes(ref, self.body)
 
     def _expanded(self, ref: Ref, view: View) -> Ref:
         """A tensor with the axis that the view is without; one ExpandDims serves all readers."""

@@ -156,12 +156,12 @@ def write_types(
     def of_move(node: Node) -> dict:
         """Of what reads nothing but narrow tensors, and hands on what they stand for."""
         payload = node.payload
-        given = tuple(written[ref] if ref in written else chosen(ref) for ref in sources(node))
-        changes = {"src_dtype": dtype, "src_quantization": given[0]}
-        if isinstance(payload, Concat) and given[0]:
-            changes["src_quantizations"] = given
+        scales = tuple(written[ref] if ref in written else chosen(ref) for ref in sources(node))
+        changes = {"src_dtype": dtype, "src_quantization": scales[0]}
+        if isinstance(payload, Concat) and scales[0]:
+            changes["src_quantizations"] = scales
         if payload.keeps and not (_averages(node) and node.ref in (joined or ())):
-            return changes | of_result(node, given[0])
+            return changes | of_result(node, scales[0])
         return changes | of_result(node)
 
     for node in body.view.topological():

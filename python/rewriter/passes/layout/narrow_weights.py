@@ -169,7 +169,7 @@ def _takes(matrices: list[np.ndarray | None], label: str, lowering: Lowering) ->
     """Whether they are stored narrow; notes the layer that they belong to."""
     if any(weights is None or not np.isfinite(weights).all() for weights in matrices):
         return False
-    keep, ratio = label in lowering.keep, min(snr_of(one, lowering) for one in matrices)
+    keep, ratio = label in lowering.keep, min(snr_of(matrix, lowering) for matrix in matrices)
     kind = "int8" if lowering.makes_bytes else "bfloat16"
     lowering.layers.append(Layer(label, "float32" if keep else kind, snr=ratio))
     return not keep

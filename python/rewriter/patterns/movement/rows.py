@@ -84,7 +84,7 @@ def _by_settings(node: Node, body: Body, common: dict) -> Plan:
         raise _Stays
     values = [of_blocks(value) for of_blocks, value in zip(settings, known, strict=True)]
     mode = {"mode": node.attr["mode"].s.decode()} if node.op == "MirrorPad" else {}
-    return record(**mode, **common), dict(zip(record.own[1:], values, strict=True))
+    return record(**mode, **common), dict(zip(record.operands[1:], values, strict=True))
 
 
 def _join(node: Node, body: Body, common: dict) -> Plan:
