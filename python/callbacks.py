@@ -4,6 +4,7 @@ import warnings
 
 import keras
 
+from .keras_private import added_losses, layers_within
 from .options import Options, choose
 from .targets import optimize
 
@@ -56,8 +57,7 @@ class Optimized(keras.callbacks.Callback):
         model = self.model
         try:
             fast = optimize(model, options=self._options)
-            layers = model._flatten_layers()
-            if any([*layer._losses, *getattr(layer, "_eager_losses", ())] for layer in layers):
+            if any(map(added_losses, layers_within(model))):
                 raise ValueError("its layers add losses as they are called")
         except Exception as error:  # Training goes on whatever becomes of it.
             warnings.warn(_KEPT.format(" ".join(str(error).split())), stacklevel=2)

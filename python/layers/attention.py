@@ -118,7 +118,9 @@ class GroupedQueryAttention(keras.layers.GroupQueryAttention):
                 training=training,
                 use_causal_mask=use_causal_mask,
             )
-        is_masked = self.sliding_window is not None or any(m is not None for m in masks.values())
+        # Windows and gates are of later versions of Keras.
+        has_window = getattr(self, "sliding_window", None) is not None
+        is_masked = has_window or any(m is not None for m in masks.values())
         if is_masked:
             mask = self._compute_attention_mask(
                 query, value, use_causal_mask=use_causal_mask, **masks
@@ -131,7 +133,8 @@ class GroupedQueryAttention(keras.layers.GroupQueryAttention):
             causal=use_causal_mask and not is_masked,
             **_masks(mask if is_masked else None, drops),
         )
-        return self._output_dense(y * self._gate_dense(query) if self.use_gate else y)
+        has_gate = getattr(self, "use_gate", False)
+        return self._output_dense(y * self._gate_dense(query) if has_gate else y)
 
 
 def _computes_as(layer, cls: type) -> bool:

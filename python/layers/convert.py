@@ -5,6 +5,14 @@ from dataclasses import dataclass, field
 import keras
 from keras import tree
 
+from ..keras_private import (
+    graph_of,
+    has_nodes,
+    lambda_shape,
+    layer_of,
+    owned_layers,
+    tracker,
+)
 from .attention import weigh_by_op
 from .blocked_layer import BlockedLayer, channels_of, check_algorithm
 from .convolution import ConvolutionLayer
@@ -92,7 +100,7 @@ def convert(model, *, algorithm: str = "auto"):
 
 
 def _is_graph(model) -> bool:
-    return isinstance(model, keras.Sequential) or hasattr(model, "_nodes_by_depth")
+    return isinstance(model, keras.Sequential) or has_nodes(model)
 
 
 def _is_foreign(layer) -> bool:
@@ -107,7 +115,7 @@ def _is_of_another_package(model) -> bool:
 
 def _change_within(owner, conversion: Conversion, prefix: str) -> None:
     """Changes the layers within `owner` that compute plain tensors: they stay the same objects."""
-    for layer in owner.layers if isinstance(owner, keras.Model) else owner._layers:
+    for layer in owner.layers if isinstance(owner, keras.Model) else owned_layers(owner):
         name = prefix + layer.name
         cls, reason = blocked_class(layer), reason_to_keep(layer)
         if reason is None and layer.built and issubclass(cls, CHANGED):
@@ -138,8 +146,7 @@ class _Cloning:
         self.model = model
         self.conversion = conversion
         if model.built:
-            is_sequential = isinstance(model, keras.Sequential)
-            self.decisions = plan(model._functional if is_sequential else model)
+            self.decisions = plan(graph_of(model))
         else:  # its input is not known yet: each layer by itself
             self.decisions = {id(layer): decide_alone(layer) for layer in model.layers}
         self.clones = []  # (layer, its clone)
@@ -182,7 +189,7 @@ class _Cloning:
     def reorder(self, x):
         """x in the other layout; one reorder serves all who read it."""
         if id(x) not in self.reorders:
-            source = x._keras_history.operation.name
+            source = layer_of(x).name
             blocked = channels_of(x) is not None
             name = f"{source}_{'from' if blocked else 'to'}_blocked"
             reorder = (FromBlocked if blocked else ToBlocked)(name=name, dtype="float32")
@@ -196,7 +203,7 @@ def _clone(layer):
     if isinstance(layer, keras.layers.Lambda):  # Keras refuses to rebuild one from its config
         with_function = dict(function=layer.function, arguments=layer.arguments, mask=layer.mask)
         config = {k: v for k, v in layer.get_config().items() if k in ("name", "dtype")}
-        return keras.layers.Lambda(output_shape=layer._output_shape, **with_function, **config)
+        return keras.layers.Lambda(output_shape=lambda_shape(layer), **with_function, **config)
     return layer.__class__.from_config(layer.get_config())
 
 
@@ -226,16 +233,17 @@ def _replace_owned(owner, conversion: Conversion, prefix: str) -> None:
         if new is value:
             continue
         # The order of the layers is that of the weights, for set_weights.
-        order, tracker = list(owner._layers), owner._tracker
+        layers, account = owned_layers(owner), tracker(owner)
+        order = list(layers)
         pairs = zip(tree.flatten(value), tree.flatten(new), strict=True)
         successors = {id(a): b for a, b in pairs if a is not b}
-        locked, tracker.locked = tracker.locked, False
+        locked, account.locked = account.locked, False
         for layer in order:
             if id(layer) in successors:
-                tracker.untrack(layer)
+                account.untrack(layer)
         setattr(owner, attribute, new)
-        owner._layers[:] = [successors.get(id(layer), layer) for layer in order]
-        tracker.locked = locked
+        layers[:] = [successors.get(id(layer), layer) for layer in order]
+        account.locked = locked
 
 
 def _replace_in(value, conversion: Conversion, prefix: str):

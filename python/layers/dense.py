@@ -28,9 +28,9 @@ class Dense(BlockedLayer, keras.layers.Dense):
         narrow = self._policy_dtype != "float32" and not blocked
         return self.is_float32 and not narrow and self.quantization_mode is None
 
-    def quantize(self, mode=None, type_check=True, config=None):
+    def quantize(self, mode=None, type_check=True, *config, **options):
         """As Keras's own layer, which refuses classes derived from it, of which this is one."""
-        super().quantize(mode, type_check and type(self) is not Dense, config)
+        super().quantize(mode, type_check and type(self) is not Dense, *config, **options)
 
     def quantized_call(self, inputs, training=None):
         return self.by_tensorflow(super().quantized_call, inputs, training=training)

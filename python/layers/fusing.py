@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
+from ..keras_private import count_readers
 from ..layout import NCHW16C
 from ..native import library
 from ..ops.call import Called
@@ -33,7 +34,7 @@ _IMAGES = "_blockdnn_images"
 def note_readers(tensor, layer) -> None:
     """Remembers whether only one layer of a functional model reads this result of `layer`."""
     if not tf.executing_eagerly() and tf.is_tensor(tensor):
-        setattr(tensor, _SOLE_READER, len(layer._outbound_nodes) == 1)
+        setattr(tensor, _SOLE_READER, count_readers(layer) == 1)
 
 
 def note_images(tensor, images, restore) -> None:

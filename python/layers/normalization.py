@@ -24,7 +24,7 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
         self.refuse_xla()
         rank = len(inputs.shape) - 1
         along_channels = self.axis in (-1, rank - 1)
-        special = mask is not None or self.renorm or self.synchronized
+        special = mask is not None or getattr(self, "renorm", False) or self.synchronized
         if not self.reads_blocked or special or not along_channels:
             return self.by_tensorflow(super().call, inputs, training=training, mask=mask)
         channels = self.blocked_channels

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import keras
 
+from ..keras_private import built_shapes, nodes_of
 from . import (
     activation,
     attention,
@@ -62,9 +63,9 @@ def reason_to_keep(layer) -> "str | None":
     if getattr(layer, "lora_enabled", False) or policy.quantization_mode:
         return "LoRA or quantized weights"
     # Of the input that it was built for; 0 if it was not.
-    rank = len((getattr(layer, "_build_shapes_dict", None) or {}).get("input_shape") or ())
+    rank = len(built_shapes(layer).get("input_shape") or ())
     if isinstance(layer, keras.layers.BatchNormalization):
-        if layer.renorm or layer.synchronized:
+        if getattr(layer, "renorm", False) or layer.synchronized:  # Not every Keras has the former.
             return "renormalised or synchronized moments"
         if layer.axis not in (-1, rank - 1):
             return f"axis {layer.axis} is not the channels"
@@ -126,12 +127,7 @@ def plan(model) -> dict:
     A functional model, or one of its kind: from the first layer that gains to the last, tensors
     stay blocked.
     """
-    nodes = [
-        node
-        for depth in sorted(model._nodes_by_depth, reverse=True)
-        for node in model._nodes_by_depth[depth]
-    ]
-    calls: dict[int, int] = {}
+    nodes, calls = nodes_of(model), {}
     for node in nodes:
         calls[id(node.operation)] = calls.get(id(node.operation), 0) + 1
     decisions, blocked = {}, {}  # blocked: id of a KerasTensor -> C

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
+from ..keras_private import MASK
 from ..native import return_free_memory
 from ..rewriter import Rewritten
 from ..tensorflow_private import (
@@ -184,7 +185,7 @@ class MaskedCall:
         results = self._call.run(flat)
         tensors = tf.nest.flatten(results)
         for place, mask in self._masks.run(flat).items():
-            tensors[int(place)]._keras_mask = mask
+            setattr(tensors[int(place)], MASK, mask)
         return results
 
 

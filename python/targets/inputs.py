@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from ..keras_private import MASK
 from ..tensorflow_private import EagerTensor
 
 # Python values that a function is traced with, and that two calls may share.
@@ -67,7 +68,7 @@ def form_of(value) -> Hashable:
         TypeError: something of which only TensorFlow knows what it is alike, such as a variable.
     """
     if type(value) is EagerTensor:
-        if value.__dict__.get("_keras_mask") is not None:
+        if value.__dict__.get(MASK) is not None:
             raise TypeError("a tensor with a mask")
         return (value.dtype, value._shape_tuple())
     if isinstance(value, (tuple, list)):

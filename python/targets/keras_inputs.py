@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from ..keras_private import MASK, built_shape, built_shapes, names_of_results, symbolic
+
 _LIBRARIES = ("keras", "tf_keras")
 
 
@@ -13,18 +15,6 @@ def is_model(target) -> bool:
     """Whether it is a model of either Keras. Looks without importing: whoever has a model has."""
     loaded = (sys.modules.get(name) for name in _LIBRARIES)
     return any(isinstance(target, library.Model) for library in loaded if library is not None)
-
-
-def symbolic(model):
-    """The nested symbolic inputs and outputs of a functional or sequential model, or None."""
-    functional = getattr(model, "_functional", None) or model
-    for inputs, outputs in (
-        ("_inputs_struct", "_outputs_struct"),  # Keras 3
-        ("_nested_inputs", "_nested_outputs"),
-    ):
-        if getattr(functional, inputs, None) is not None:
-            return getattr(functional, inputs), getattr(functional, outputs)
-    return None
 
 
 def plain(structure):
@@ -123,9 +113,7 @@ def name_results(model) -> Callable | None:
     if names is not None:
         names = list(names)
         return lambda results: names
-    from tf_keras.src.engine.compile_utils import create_pseudo_output_names
-
-    return create_pseudo_output_names
+    return names_of_results()
 
 
 def with_names(concrete, names: Callable | None):
@@ -165,7 +153,7 @@ def trace_masks(model, args, kwargs):
 
 
 def _masks_of(results) -> dict:
-    masks = [getattr(result, "_keras_mask", None) for result in tf.nest.flatten(results)]
+    masks = [getattr(result, MASK, None) for result in tf.nest.flatten(results)]
     return {str(place): mask for place, mask in enumerate(masks) if mask is not None}
 
 
@@ -203,11 +191,10 @@ def _keras_2(model):
 
 def _built(model):
     """Subclassed models, from the shapes they were built for; any batch."""
-    shapes = getattr(model, "_build_shapes_dict", None)
-    if shapes:
+    if shapes := built_shapes(model):
         shapes = [shape for shape in shapes.values() if shape is not None]
         return [_specs(shape, model.input_dtype) for shape in shapes], {}
-    shape = getattr(model, "_build_input_shape", None)  # Keras 2; also of a dict or list of inputs
+    shape = built_shape(model)
     return ([_specs(shape, model.compute_dtype)], {}) if shape else None
 
 

@@ -16,6 +16,14 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from ..keras_private import (
+    MASK,
+    casts_inputs,
+    compile_arguments,
+    layer_of,
+    set_save_spec,
+    symbolic,
+)
 from ..tensorflow_private import EagerTensor, context, record, unconverted
 from .keras_function import FUNCTIONS, NO_WEIGHTS, KerasFunction
 from .keras_inputs import (
@@ -27,7 +35,6 @@ from .keras_inputs import (
     name_results,
     plain,
     signature_of_call,
-    symbolic,
 )
 from .keras_layer import is_asked_by, layer_class, spec_of, with_captured
 from .result import OptimizedFunction
@@ -100,7 +107,7 @@ class OptimizedKerasModel(_Model):
         if len(args) == 1 and not kwargs and type(args[0]) is EagerTensor:
             x = args[0]
             run = optimized.runs.get((x.dtype, x._shape_tuple()))
-            if run is not None and x.__dict__.get("_keras_mask") is None:
+            if run is not None and x.__dict__.get(MASK) is None:
                 return run(args)
         return optimized.call(self, args, kwargs)
 
@@ -117,6 +124,10 @@ class OptimizedKerasModel(_Model):
             value = self.__dict__[name] = _fresh(value)
             setattr(self, name, value)  # Keras lists it and resets it.
         return value
+
+    def __repr__(self) -> str:
+        what = self.__dict__["_blockdnn"].report.summary().partition("\n")[0]
+        return f"<optimized Keras model {self.name}: {what}>"
 
     def compile(self, *args, **kwargs):
         super().compile(*args, **kwargs)
@@ -267,8 +278,7 @@ def wrap(original, function: KerasFunction, name: str):
         layer = layer_class(library)(function, shapes, f"{original.name}_rewritten")
         functional.__init__(fast, inputs=inputs, outputs=layer(inputs), name=name)
     else:
-        autocast = getattr(original, "autocast", getattr(original, "_autocast", True))
-        policy = original.dtype_policy
+        policy, autocast = original.dtype_policy, casts_inputs(original)
         library.Model.__init__(fast, name=name, dtype=policy, autocast=autocast)
         fast.built = True
     names = getattr(original, "output_names", None)
@@ -277,15 +287,15 @@ def wrap(original, function: KerasFunction, name: str):
     if hasattr(original, "save_spec"):  # Keras 2
         if functional is None and (specs := original.save_spec()):
             (inputs, *others), named = specs
-            fast._set_save_spec(inputs, others, named)
+            set_save_spec(fast, inputs, others, named)
         function.name_results = name_results(original)
     fast.trainable = False
     fast.supports_jit = False
     if is_own_model:  # Not before: Keras would write into lists of the original's.
         function.original = kept
-    config = getattr(original, "_compile_config", None)
-    if config is not None:
-        compiled = {k: v for k, v in dict(config.config).items() if k in _COMPILED}
+    arguments = compile_arguments(original)
+    if arguments is not None:
+        compiled = {k: v for k, v in arguments.items() if k in _COMPILED}
         for key in ("metrics", "weighted_metrics"):
             if key in compiled:
                 compiled[key] = tf.nest.map_structure(_fresh, compiled[key])
@@ -349,8 +359,7 @@ def _in_training() -> bool:
 
 def _another_input(x):
     """A symbolic input like another one, which does not lead to that one's layers."""
-    history = x._keras_history
-    layer = getattr(history, "operation", None) or history.layer
+    layer = layer_of(x)
     return type(layer).from_config(layer.get_config()).output
 
 

@@ -1,5 +1,7 @@
 """Attention of bd.layers against Keras's, forward and backward, by itself and converted."""
 
+import inspect
+
 import keras
 import numpy as np
 import pytest
@@ -113,6 +115,9 @@ _GROUPED = {
     + [(options, mask) for options in ("dropout", "window", "gate") for mask in ("none", "both")],
 )
 def test_grouped_attention_equals_keras_with_its_gradients(floats, mask, options):
+    known = inspect.signature(keras.layers.GroupQueryAttention.__init__).parameters
+    if not _GROUPED[options].keys() <= known.keys():
+        pytest.skip("this Keras has no such argument")
     made = [
         cls(8, 6, 2, **_GROUPED[options])
         for cls in (keras.layers.GroupQueryAttention, bd.layers.GroupQueryAttention)

@@ -9,6 +9,7 @@ import tensorflow as tf
 from compared import check, pair
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.layers.plan import reason_to_keep
 
 
 def _dilates():
@@ -19,6 +20,16 @@ def _dilates():
     except tf.errors.InvalidArgumentError:
         return False
     return True
+
+
+def _without_padding():
+    """The arguments that say so, where this Keras takes them."""
+    arguments = dict(filters=5, kernel_size=3, strides=2, output_padding=0)
+    try:
+        keras.layers.Conv2DTranspose(**arguments)
+    except ValueError:
+        return []
+    return [arguments]
 
 
 LINE, PLANE, CUBE = (2, 9, 20), (2, 7, 6, 20), (2, 5, 4, 6, 20)
@@ -70,7 +81,7 @@ CONVOLUTIONS = {
             dict(filters=18, kernel_size=2, strides=2, activation="relu"),
             dict(filters=5, kernel_size=3, strides=2, padding="same", activation="swish"),
             dict(filters=5, kernel_size=(1, 3), strides=(3, 2), output_padding=None),
-            dict(filters=5, kernel_size=3, strides=2, output_padding=0),
+            *_without_padding(),
             dict(filters=17, kernel_size=3, strides=2, padding="same", output_padding=1),
             *([dict(filters=5, kernel_size=3, dilation_rate=2)] if _dilates() else []),
         ],
@@ -125,7 +136,7 @@ OTHERS = {
         ],
     ),
     "LeakyReLU": ([PLANE], [dict(negative_slope=0.25)]),
-    "ELU": ([PLANE], [dict(), dict(alpha=0.5)]),
+    "ELU": ([PLANE], [dict(alpha=1.0), dict(alpha=0.5)]),
     "PReLU": ([PLANE], [dict(), dict(shared_axes=[1, 2]), dict(shared_axes=[1, 3])]),
     "Add": ([PLANE, PLANE, PLANE], [dict()]),
     "Multiply": ([PLANE, PLANE], [dict()]),
@@ -311,6 +322,18 @@ def test_xla_takes_a_dense_layer_that_keras_computes(floats):
             layer.quantize(mode)
         with pytest.raises(ValueError, match='"second" cannot run in a function with jit_comp'):
             tf.function(layer, jit_compile=True)(x)
+
+
+def test_what_only_later_versions_of_keras_have_is_not_needed(floats):
+    """Keras 3.10 has neither renormalised moments nor windows and gates of attention."""
+    norm, attention = keras.layers.BatchNormalization(), bd.layers.GroupQueryAttention(8, 4, 2)
+    x = floats(1, 4, 16)
+    wanted = attention(x, x)
+    for layer, names in ((norm, "renorm"), (attention, "sliding_window use_gate")):
+        for name in names.split():
+            vars(layer).pop(name, None)
+    assert reason_to_keep(norm) is None
+    np.testing.assert_array_equal(attention(x, x), wanted)
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])

@@ -148,6 +148,7 @@ def test_an_optimised_model_again(functional, pictures, same):
 
 def test_inputs_outputs_and_shapes(library, functional, pictures, same):
     fast = bd.optimize(functional)
+    assert repr(fast).startswith(f"<optimized Keras model {fast.name}: converted: 100 %")
     assert fast.input_shape == tuple(functional.input_shape)
     assert fast.output_shape == tuple(functional.output_shape)
     for batch in (None, 5):
