@@ -240,7 +240,11 @@ class Constants:
 
     def _known(self, table: dict, decide: Callable, ref: Ref):
         """What `decide` says of the node that makes a tensor, behind those of which it is made."""
-        if ref.node not in table:
+        if ref.node in table:
+            return table[ref.node]
+        if all(name in table for name in self._sources(ref.node, table)):
+            table[ref.node] = decide(self._view.node(ref.node))
+        else:
             for name in producers_first([ref.node], lambda name: self._sources(name, table)):
                 if name not in table:
                     table[name] = decide(self._view.node(name))

@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
-from tensorflow.core.framework import graph_pb2, types_pb2
+from tensorflow.core.framework import graph_pb2, tensor_shape_pb2, types_pb2
 
 from ..tensorflow_private import dtypes, tensor_util
 from . import shape_rules, value_rules
+from .families import BINARY, COMPARISONS, UNARY
 from .symbolic import Size, estimate, unknown
 from .types import dtype
 from .view import GraphView, Node, Ref
@@ -32,6 +33,10 @@ _HANDLES = (types_pb2.DT_INVALID, types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT)
 _JOINS = ("ConcatV2", "Pack")  # Of shapes some sizes of which are known.
 _INTEGERS = (types_pb2.DT_INT32, types_pb2.DT_INT64)
 _NOBODY_ASKED = object()
+# Of these TensorFlow tells no more than the rules here.
+_BROADCAST = BINARY | COMPARISONS | UNARY
+# What these say of their outputs is all that TensorFlow tells.
+_SAY_SHAPES = frozenset({"Case", "If", "StatelessCase", "StatelessIf", "StatelessWhile", "While"})
 _FEW = 1024  # elements of a constant that may say a shape
 
 
@@ -98,12 +103,16 @@ class Shapes:
     def _static_shape(self, ref: Ref) -> StaticShape:
         if ref.node not in self._static:
             node = self.view.producer(ref)
-            if node.payload is not None:
+            if node.payload is not None or node.op in _BROADCAST:
                 return None
-            alone = _Alone(node, self)
-            self._static[ref.node] = self._ask_static(alone.graph, alone.placeholders)[ref.node]
+            said = node.attr["output_shapes"].list.shape if node.op in _SAY_SHAPES else ()
+            self._static[ref.node] = list(map(_as_tuple, said)) or self._asked(node)
         outputs = self._static[ref.node]
         return outputs[ref.port] if ref.port < len(outputs) else None
+
+    def _asked(self, node: Node) -> Sequence[StaticShape]:
+        alone = _Alone(node, self)
+        return self._ask_static(alone.graph, alone.placeholders)[node.name]
 
     def shape(self, ref: Ref) -> Shape | None:
         """The shape, or None where the rank is unknown."""
@@ -201,6 +210,11 @@ class Shapes:
             known if known is not None else size if size is not None else named("dim", ref, axis)
             for axis, (known, size) in enumerate(zip(static, inferred, strict=True))
         )
+
+
+def _as_tuple(shape: tensor_shape_pb2.TensorShapeProto) -> StaticShape:
+    sizes = tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
+    return None if shape.unknown_rank else sizes
 
 
 def _join(a: StaticShape, b: StaticShape) -> StaticShape:

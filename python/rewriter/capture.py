@@ -31,7 +31,7 @@ from ..graph import (
     renew_read_only,
     restore_library,
 )
-from ..graph.families import CONVOLUTIONS, LOOPS, PRODUCTS
+from ..graph.families import BEGINNINGS, CONVOLUTIONS, LOOPS, PRODUCTS
 from ..tensorflow_private import (
     array_ops,
     func_graph,
@@ -95,17 +95,26 @@ def capture(
     known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in inputs}
     known |= {name: _as_tuple(tensor.shape) for name, tensor in captures.items()}
     stated = {"stated": _stated_shapes(concrete.graph, view)}
-    main = _body(view, constants, known, functions, captures, stated, inputs=names[:count])
+    read = _looked_into(functions)
+    main = _body(view, constants, known, functions, read, captures, stated, inputs=names[:count])
     return Module(main, captures, concrete, functions)
 
 
 def _body(
-    view: GraphView, constants, known: dict, functions: Mapping, captures, more: dict, **fields
+    view: GraphView,
+    constants,
+    known: dict,
+    functions: Mapping,
+    looked_into: set[str],
+    captures,
+    more: dict,
+    **fields,
 ) -> Body:
     """A graph without identities and needless edges, its shapes, and its inner bodies.
 
     Args:
         known, more: as of `Shapes`.
+        looked_into: the functions whose bodies are wanted.
         captures: as of `fill`.
         fields: others of the body.
     """
@@ -117,22 +126,47 @@ def _body(
     ask = functools.partial(static_shapes, functions, captures)
     shapes = Shapes(view, known, ask, scope=fields.get("name", ""), **more)
     body = Body(view, constants, shapes, own_gradients=own_gradients, **fields)
-    _add_inner(body, functions)
+    _add_inner(body, functions, looked_into)
     return body
 
 
-def _add_inner(outer: Body, functions: Mapping[str, function_pb2.FunctionDef]) -> None:
-    """Gives `outer` the bodies of its loops, conditions and calls; XLA's stay closed."""
+def _looked_into(functions: Mapping[str, function_pb2.FunctionDef]) -> set[str]:
+    """The functions in which something may be converted or has a gradient of its own, or that call
+    such ones; a detector has thousands of others."""
+    callers: dict[str, list[str]] = {}
+    for name, function in functions.items():
+        for inner in called_functions(function.node_def):
+            callers.setdefault(inner, []).append(name)
+    waiting = [name for name, f in functions.items() if any(map(_is_looked_for, f.node_def))]
+    found = set(waiting)
+    for name in waiting:  # It grows.
+        waiting += (more := set(callers.get(name, ())) - found)
+        found |= more
+    return found
+
+
+def _is_looked_for(node) -> bool:
+    is_ours = node.op.startswith("Blockdnn")
+    return is_ours or node.op in BEGINNINGS or ordering.has_own_gradient(node)
+
+
+def _add_inner(
+    outer: Body, functions: Mapping[str, function_pb2.FunctionDef], looked_into: set[str]
+) -> None:
+    """Gives `outer` the bodies of calls, loops and conditions of such functions, but for XLA's."""
     for node in outer.view:
+        if looked_into.isdisjoint(name for _, _, name in called(node)):
+            continue
         for key, index, name in called(node):
             function = functions.get(name)
             if function is None or Attributes(function)[XLA].b or node.attr[XLA].b:
                 continue
-            body = _inner(Place(outer, node.name, key, index), node, function, functions)
+            place = Place(outer, node.name, key, index)
+            body = _inner(place, node, function, functions, looked_into)
             outer.inner[node.name, key, index] = body
 
 
-def _inner(place: Place, node: Node, function, functions) -> Body:
+def _inner(place: Place, node: Node, function, functions, looked_into) -> Body:
     """The body of one function that `node` runs."""
     outer, flat = place.outer, flatten(function)
     _drop_waits_for_inputs(flat.graph_def, flat.inputs)
@@ -165,7 +199,8 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
     values = {name: value for name, value in values if value is not None}
     where = f"{node.name}/{place.key}" + (f"_{place.index}" if place.index else "")
     fields = {"name": outer.label(where), "inputs": flat.inputs, "place": place, "bound": bound}
-    return _body(view, constants, known, functions, {}, {"values": values}, **fields)
+    more = {"values": values}
+    return _body(view, constants, known, functions, looked_into, {}, more, **fields)
 
 
 def _stated_shapes(graph, view: GraphView):
@@ -415,7 +450,30 @@ def fill(graph, graph_def, functions, captures, inputs):
 
 
 def static_shapes(functions, captures, graph_def, inputs) -> dict[str, list]:
-    """TensorFlow's own static shapes: node name -> a tuple or None for each output."""
+    """TensorFlow's own static shapes: node name -> a tuple or None for each output.
+
+    It is asked once for all graphs that differ in their names alone.
+    """
+    names = {node.name: f"n{i}" for i, node in enumerate(graph_def.node)}
+    if captures.keys() & names.keys() or any(called_functions(graph_def.node)):
+        return _static_shapes(functions, captures, graph_def, inputs)
+    alike = _copy(graph_def)
+    for node in alike.node:
+        node.name = names[node.name]
+        sources = map(Ref.parse, node.input)
+        node.input[:] = [str(ref._replace(node=names[ref.node])) for ref in sources]
+    given = tuple((names[name], *spec) for name, spec in inputs.items())
+    answers = _asked_once(alike.SerializeToString(deterministic=True), given)
+    return {name: answers[other] for name, other in names.items() if other in answers}
+
+
+@functools.lru_cache(4096)
+def _asked_once(definition: bytes, inputs: tuple) -> dict[str, list]:
+    graph_def = graph_pb2.GraphDef.FromString(definition)
+    return _static_shapes({}, {}, graph_def, {name: spec for name, *spec in inputs})
+
+
+def _static_shapes(functions, captures, graph_def, inputs) -> dict[str, list]:
     graph = fill(func_graph.FuncGraph("shapes"), graph_def, functions, captures, inputs)
     return {op.name: [_as_tuple(t.shape) for t in op.outputs] for op in graph.get_operations()}
 

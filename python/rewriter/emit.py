@@ -101,8 +101,10 @@ class _Calls:
 
     def write(self, body: Body) -> None:
         """Gives each node of `body` that calls edited functions the new ones."""
-        for caller in dict.fromkeys(caller for caller, _, _ in body.inner):
-            inner = {(k, i): b for (name, k, i), b in body.inner.items() if name == caller}
+        called: dict[str, dict] = {}
+        for (caller, key, index), inner in body.inner.items():
+            called.setdefault(caller, {})[key, index] = inner
+        for caller, inner in called.items():
             if caller in body.view and any(b.name in self.edited for b in inner.values()):
                 self.edited.add(body.name)
                 self._call(body, body.view.node(caller), inner)

@@ -59,6 +59,11 @@ def show_own_gradient(node: node_def_pb2.NodeDef) -> None:
         del node.attr[key]
 
 
+def has_own_gradient(node) -> bool:
+    """Whether a Node or NodeDef may have another gradient than its formula."""
+    return node.op in _NO_GRADIENT or (GRADIENT in node.attr and node.op not in CALLS)
+
+
 def own_gradients(view: GraphView, constants: Constants) -> tuple[str, ...]:
     """The nodes by which a function has another gradient than the formulas that it computes.
 

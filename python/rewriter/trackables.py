@@ -48,7 +48,8 @@ class Bundles:
     """
 
     def __init__(self):
-        self._variables: list[weakref.ref[tf.Variable]] = []
+        # By what weights begin with, as each of thousands would be compared with all others else.
+        self._variables: dict[tuple, list[weakref.ref[tf.Variable]]] = {}
         self.moment: dict[int, tuple] = {}
 
     def hold(self, roots: Iterable) -> None:
@@ -77,13 +78,14 @@ class Bundles:
 
     def variable(self, values) -> tf.Variable:
         """One that has these values: an array, or a tensor, of which no copy is made."""
-        variables = [variable for ref in self._variables if (variable := ref()) is not None]
-        for variable in variables:
-            if variable.dtype != values.dtype or tuple(variable.shape) != tuple(values.shape):
+        array = np.asarray(values)
+        alike = self._variables.setdefault((array.dtype, array.shape, _beginning(array)), [])
+        for variable in (ref() for ref in alike):
+            if variable is None:  # It is gone.
                 continue
             with tf.init_scope():  # a tf.function may be traced meanwhile
                 held = np.asarray(variable.read_value())
-            if _is_same(held, np.asarray(values)):
+            if _is_same(held, array):
                 return variable
         with tf.init_scope(), tf.device("CPU:0"):
             if isinstance(values, np.ndarray):
@@ -92,7 +94,7 @@ class Bundles:
                 values = library().blockdnn_snapshot(values)
             # tf.Variable asks a tf.function that is traced meanwhile, which allows it only once.
             new = resource_variable_ops.ResourceVariable(values, trainable=False, name=BUNDLE)
-        self._variables = [*map(weakref.ref, variables), weakref.ref(new)]
+        alike.append(weakref.ref(new))
         return new
 
 
@@ -103,8 +105,12 @@ def is_folded(item) -> bool:
 
 def _is_same(array: np.ndarray, other: np.ndarray) -> bool:
     """Whether arrays of one shape are equal to the bit; different weights differ at once."""
-    array, other = _bits(array), _bits(other)
-    return np.array_equal(array[:4096], other[:4096]) and np.array_equal(array, other)
+    return _beginning(array) == _beginning(other) and np.array_equal(_bits(array), _bits(other))
+
+
+def _beginning(array: np.ndarray) -> bytes:
+    """What arrays that are equal begin with; nothing of texts."""
+    return b"" if array.dtype.kind == "O" else _bits(array)[:4096].tobytes()
 
 
 def _bits(values: np.ndarray):

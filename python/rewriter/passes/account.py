@@ -4,7 +4,7 @@ import math
 from collections import Counter
 
 from ...graph import Body, Node, Ref, estimate, product
-from ...graph.families import CONVOLUTIONS, PRODUCTS
+from ...graph.families import CONVOLUTIONS, SUMS
 from ...ops.records import (
     Attention,
     Conv,
@@ -20,8 +20,6 @@ from ..report import Converted
 # Of weights those dimensions over which an element is a sum of products; of what an op scatters, an
 # element of its source.
 _SUMMED = dict.fromkeys(CONVOLUTIONS, -1) | {"DepthwiseConv2dNative": 2}
-# What adds up many numbers.
-_SUMS = PRODUCTS.union(CONVOLUTIONS, "AvgPool AvgPool3D Mean Prod Softmax Sum".split())
 
 
 def account(body: Body, context: Context) -> None:
@@ -45,7 +43,7 @@ def account(body: Body, context: Context) -> None:
             report.converted.append(Converted(node.name, node.op, known, "", "in place"))
         else:
             report.multiply_adds_left += _of_op(body, node)
-            left[node.op] += node.op in _SUMS
+            left[node.op] += node.op in SUMS
     if context.options.deterministic and +left:
         ops = ", ".join(f"{count} {op}" for op, count in sorted((+left).items()))
         report.notes.append(

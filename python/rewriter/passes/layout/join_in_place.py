@@ -14,6 +14,7 @@ What cannot be written in place (it starts within a block, or somebody reads it 
 parts) is copied to its part by a concatenation of its own.
 """
 
+import functools
 from dataclasses import dataclass, replace
 
 from ....graph import Body, GraphView, Node, Ref
@@ -63,7 +64,7 @@ def join_in_place(body: Body, context: Context) -> None:
                 written = sum(not piece.copied for piece in chain.pieces)
                 leaves = sum(len(piece.parts) for piece in chain.pieces)
                 context.report.joined.append((node.payload.origin, f"{written} of {leaves}"))
-                chain.apply(view)
+                chain.apply()
 
 
 def _plan(view: GraphView, root: Node) -> "_Chain | None":
@@ -73,7 +74,7 @@ def _plan(view: GraphView, root: Node) -> "_Chain | None":
         chain = _Chain(view, root, copied)
         if all(piece.copied for piece in chain.pieces):
             return None
-        stuck = {part.ref for part in chain.in_place if not chain.can_join(view, part)}
+        stuck = {part.ref for part in chain.in_place if not chain.can_join(part)}
         if not stuck:
             return chain
         copied |= stuck
@@ -88,11 +89,11 @@ class _Chain:
     """
 
     def __init__(self, view: GraphView, root: Node, copied: set[Ref]):
-        self._root = root
+        self._view, self._root = view, root
         leaves, self._nested = _flatten(view, root, copied)
         self._inner = {root.name, *(part.ref.node for part in self._nested)}
         # What reads a nested value waits for its last piece, and may lead to its neighbours.
-        read = [part for part in self._nested if self._outer_readers(view, part)]
+        read = [part for part in self._nested if self._outer_readers(part)]
         apart = {edge for part in read for edge in (part.first, part.end)}
         position = {node.name: i for i, node in enumerate(view.topological())}
         self.pieces = sorted(
@@ -102,18 +103,22 @@ class _Chain:
         written = [piece.parts[0] for piece in self.pieces if not piece.copied]
         self.in_place = [*written, *self._nested]
         self._complete = {part.ref: self._completed_by(part) for part in self.in_place}
-        last_of = {part.ref.node: self._complete[part.ref] for part in self.in_place}
-        last_of[root.name] = len(self.pieces) - 1
-        # Of each node the last op that must run before it, or that it is: before what this exceeds
-        # it cannot run.
-        before = view.latest_before(last_of)
-        self._latest = {name: max(last, last_of.get(name, -1)) for name, last in before.items()}
+        self._last_of = {part.ref.node: self._complete[part.ref] for part in self.in_place}
+        self._last_of[root.name] = len(self.pieces) - 1
 
-    def can_join(self, view: GraphView, part: _Part) -> bool:
+    @functools.cached_property
+    def _latest(self) -> dict[str, int]:
+        """Of each node the last op that must run before it, or that it is: before what this exceeds
+        it cannot run. Most chains have no reader that asks."""
+        before, last_of = self._view.latest_before(self._last_of), self._last_of
+        return {name: max(last, last_of.get(name, -1)) for name, last in before.items()}
+
+    def can_join(self, part: _Part) -> bool:
         """Whether this tensor may become a part of the result."""
         starts, ends = part.first % BLOCK == 0, part.end % BLOCK == 0
         if not starts or not (ends or part.end == self._root.payload.channels):
             return False
+        view = self._view
         producer, readers = view.producer(part.ref), view.consumers(part.ref)
         inside = [node for node, _ in readers if node.name in self._inner]
         if len(inside) != 1 or view.is_fetched(part.ref) or not _can_write(view, producer):
@@ -126,21 +131,21 @@ class _Chain:
             if node.name not in self._inner
         )
 
-    def apply(self, view: GraphView) -> None:
+    def apply(self) -> None:
         """Edits the graph; every part must be able to join."""
-        total, reads, writers = self._root.payload.channels, {}, []
+        view, total, reads, writers = self._view, self._root.payload.channels, {}, []
         for part in self.in_place:
-            for node in map(view.node, self._outer_readers(view, part)):
+            for node in map(view.node, self._outer_readers(part)):
                 inner = node.payload.src_part[0] if node.payload.src_part else 0
                 node.payload = replace(node.payload, src_part=(part.first + inner, total))
                 reads[node.name] = self._complete[part.ref]
         for piece in self.pieces:
-            node = self._copying(view, piece) if piece.copied else view.producer(piece.parts[0].ref)
+            node = self._copying(piece) if piece.copied else view.producer(piece.parts[0].ref)
             writers.append((node, replace(node.payload, dst_part=(piece.parts[0].first, total))))
         view.replace_uses(self._root.ref, write_in_turn(view, writers, reads))
         view.remove_dead([self._root.name])
 
-    def _copying(self, view: GraphView, piece: _Piece) -> Node:
+    def _copying(self, piece: _Piece) -> Node:
         channels = tuple(part.channels for part in piece.parts)
         root, of_parts = self._root.payload, tuple(part.quantization for part in piece.parts)
         payload = replace(
@@ -151,14 +156,15 @@ class _Chain:
             src_quantizations=of_parts if root.src_quantizations else (),
         )
         inputs = payload.roles(part.ref for part in piece.parts)
-        return view.add(Node(f"{self._root.name}/copied", payload.op, inputs, payload=payload))
+        node = Node(f"{self._root.name}/copied", payload.op, inputs, payload=payload)
+        return self._view.add(node)
 
     def _completed_by(self, part: _Part) -> int:
         """The last op that writes some of the part."""
         return max(i for i, piece in enumerate(self.pieces) if piece.is_within(part))
 
-    def _outer_readers(self, view: GraphView, part: _Part) -> list[str]:
-        names = (node.name for node, _ in view.consumers(part.ref))
+    def _outer_readers(self, part: _Part) -> list[str]:
+        names = (node.name for node, _ in self._view.consumers(part.ref))
         return [name for name in names if name not in self._inner]
 
 
@@ -175,8 +181,9 @@ def write_in_turn(view: GraphView, writers: list, reads: dict[str, int]) -> Ref:
     tensors: list[Ref] = []
     for number, (node, payload) in enumerate(writers):
         inputs = node.by_role | ({"into": tensors[-1]} if tensors else {})
-        before = view.ancestors([node.name])
-        waits = [name for name, last in reads.items() if last == number - 1 and name not in before]
+        waits = [name for name, last in reads.items() if last == number - 1]
+        before = view.ancestors([node.name]) if waits else ()
+        waits = [name for name in waits if name not in before]
         controls = [*node.controls, *waits]
         written = Node(node.name, payload.op, inputs, controls, payload=payload)
         tensors.append(view.replace(written).ref)
