@@ -138,11 +138,11 @@ def _looked_into(functions: Mapping[str, function_pb2.FunctionDef]) -> set[str]:
         for inner in called_functions(function.node_def):
             callers.setdefault(inner, []).append(name)
     waiting = [name for name, f in functions.items() if any(map(_is_looked_for, f.node_def))]
-    found = set(waiting)
+    read = set(waiting)
     for name in waiting:  # It grows.
-        waiting += (more := set(callers.get(name, ())) - found)
-        found |= more
-    return found
+        waiting += (more := set(callers.get(name, ())) - read)
+        read |= more
+    return read
 
 
 def _is_looked_for(node) -> bool:
@@ -462,8 +462,8 @@ def static_shapes(functions, captures, graph_def, inputs) -> dict[str, list]:
         node.name = names[node.name]
         sources = map(Ref.parse, node.input)
         node.input[:] = [str(ref._replace(node=names[ref.node])) for ref in sources]
-    given = tuple((names[name], *spec) for name, spec in inputs.items())
-    answers = _asked_once(alike.SerializeToString(deterministic=True), given)
+    specs = tuple((names[name], *spec) for name, spec in inputs.items())
+    answers = _asked_once(alike.SerializeToString(deterministic=True), specs)
     return {name: answers[other] for name, other in names.items() if other in answers}
 
 

@@ -18,8 +18,25 @@ from ..tensorflow_private import EagerTensor
 _VALUES = (bool, int, float, complex, str, bytes, type(None), tf.DType)
 
 
+_FIRST = 1000  # What the first leaf of numbered ones holds, which every type of weights has.
+
 # Forms of calls of which it is known where their tensors go; a server may meet any number.
 _MOST_FORMS = 256
+
+
+class Cast(NamedTuple):
+    """A flat input that is a leaf of another type, or with other axes of one."""
+
+    leaf: int
+    dtype: tf.DType
+    shape: tuple[int, ...]
+
+    def of(self, value):
+        """The input for a tensor or an array of the form's type and shape."""
+        wanted = self.dtype.as_numpy_dtype
+        if type(value) is np.ndarray and value.dtype.kind == np.dtype(wanted).kind:
+            return np.ascontiguousarray(value, wanted).reshape(self.shape)
+        return tf.reshape(tf.cast(value, self.dtype), self.shape)
 
 
 class Plan(NamedTuple):
@@ -27,8 +44,8 @@ class Plan(NamedTuple):
 
     Attributes:
         call: the Call; None where Keras has to be asked for it.
-        places: of each flat input the leaf that it is, or a tensor; None where TensorFlow or Keras
-            binds each time.
+        places: of each flat input the leaf that it is or is made of, or a tensor; None where
+            TensorFlow or Keras binds each time.
         is_flat: whether the flat inputs are the positional arguments.
     """
 
@@ -43,7 +60,10 @@ class Plan(NamedTuple):
         if self.places is None:
             return None
         leaves = _leaves(kwargs, _leaves(args, []))
-        return [leaves[p] if type(p) is int else p for p in self.places]
+        return [
+            leaves[p] if type(p) is int else p.of(leaves[p.leaf]) if type(p) is Cast else p
+            for p in self.places
+        ]
 
 
 def keep(table: dict, form: Hashable, value) -> None:
@@ -95,14 +115,21 @@ def _leaves(value, leaves: list) -> list:
     return leaves
 
 
-def probes(args: tuple, kwargs: dict) -> tuple[tuple, dict, list]:
-    """The same arguments with an eager tensor of its own for each leaf, and these in order."""
+def probes(args: tuple, kwargs: dict, numbered: bool = False) -> tuple[tuple, dict, list]:
+    """The same arguments with an eager tensor of its own for each leaf, and these in order.
+
+    Args:
+        numbered: whether they hold their numbers in the order, in the place of what is given.
+    """
     probed: list = []
 
     def probe(value):
         if isinstance(value, (EagerTensor, np.ndarray)):
             seen = any(value is tensor for tensor in probed)
-            probed.append(tf.identity(value) if seen else tf.convert_to_tensor(value))
+            tensor = tf.identity(value) if seen else tf.convert_to_tensor(value)
+            if numbered:
+                tensor = tf.cast(tf.fill(tensor.shape, _FIRST + len(probed)), tensor.dtype)
+            probed.append(tensor)
             return probed[-1]
         if isinstance(value, dict):
             return type(value)((key, probe(inner)) for key, inner in value.items())
@@ -124,3 +151,28 @@ def places(taken: Sequence, probed: Sequence) -> list | None:
     if not number.keys() <= set(map(id, taken)):
         return None
     return [number.get(id(tensor), tensor) for tensor in taken]
+
+
+def casts(taken: Sequence, numbered: Sequence, probed: Sequence) -> list | None:
+    """The same where leaves were cast, or got or lost axes of one; None where there is more to it.
+
+    Args:
+        taken, probed: as of `places`.
+        numbered: what the function takes of leaves that hold their numbers.
+    """
+    inputs: list = []
+    for tensor, number in zip(taken, numbered, strict=True):
+        marks = np.unique(number.numpy())
+        leaf = int(marks[0]) - _FIRST if marks.size == 1 and marks.dtype.kind in "if" else -1
+        if not 0 <= leaf < len(probed):
+            return None
+        place = Cast(leaf, tensor.dtype, tuple(tensor.shape))
+        kept = [[size for size in each.shape if size != 1] for each in (tensor, probed[leaf])]
+        if kept[0] != kept[1]:
+            return None
+        if np.asarray(place.of(probed[leaf])).tobytes() != tensor.numpy().tobytes():
+            return None
+        is_same = tensor.dtype == probed[leaf].dtype and tensor.shape == probed[leaf].shape
+        inputs.append(leaf if is_same else place)
+    used = {place if type(place) is int else place.leaf for place in inputs}
+    return inputs if used == set(range(len(probed))) else None

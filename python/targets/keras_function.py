@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..tensorflow_private import EagerTensor, context, unconverted
-from .inputs import Plan, form_of, form_of_call, keep, places, probes
+from .inputs import Plan, casts, form_of, form_of_call, keep, places, probes
 from .keras_inputs import with_names
 from .result import OptimizedFunction
 
@@ -99,9 +99,9 @@ class KerasFunction(OptimizedFunction):
     def run(self, *args, **kwargs):
         """What Keras calls in the place of the original's layers."""
         call, flat = self.bound(args, kwargs)
-        seen = getattr(self._seen, "calls", None)
-        if seen is not None:
-            seen.append((call, flat))
+        look = getattr(self._seen, "look", None)
+        if look is not None:
+            look(call, flat)
         return call.run(flat)
 
     @property
@@ -123,20 +123,41 @@ class KerasFunction(OptimizedFunction):
 
     def _ask_keras(self, model, form, args: tuple, kwargs: dict):
         """A call by Keras of tensors that can be told apart, which shows where they go."""
-        *probed, probed_values = probes(args, kwargs)
-        self._seen.calls = seen = []
+        *probed, leaves = probes(args, kwargs)
+        seen = []
+        self._seen.look = lambda *call_and_flat: seen.append(call_and_flat)
         try:
             results = self._keras_call(model, *probed[0], **probed[1])
         finally:
-            self._seen.calls = None
+            self._seen.look = None
         plan = Plan()
         if len(seen) == 1:  # and not another model of the same functions inside of it
             call, flat = seen[0]
-            plan = Plan(call, places(flat, probed_values))
+            known = places(flat, leaves)
+            if known is None:
+                known = self._ask_again(model, args, kwargs, flat, leaves)
+            plan = Plan(call, known)
         keep(self._keras_plans, form, plan)
         if plan.places == [0] and len(args) == 1 and type(args[0]) is EagerTensor and not kwargs:
             keep(self.runs, form_of(args[0]), plan.call.run)
         return results
+
+    def _ask_again(self, model, args, kwargs, flat, leaves) -> list | None:
+        """Where leaves go that Keras casts: their numbers tell, with which nothing runs."""
+        *probed, _ = probes(args, kwargs, numbered=True)
+        seen = []
+
+        def stop(call, numbered):
+            seen.append(numbered)
+            raise InterruptedError
+
+        self._seen.look = stop
+        try:
+            self._keras_call(model, *probed[0], **probed[1])
+        except Exception:  # Keras may mind the numbers, too.
+            return casts(flat, seen[0], leaves) if seen else None
+        finally:
+            self._seen.look = None
 
 
 def _value_of(value):

@@ -45,6 +45,27 @@ def test_casts(library, functional, same, integers):
         same(fast_sequential(tf.constant(values)), sequential(values))
 
 
+@pytest.mark.parametrize("make", [np.asarray, tf.constant], ids=["arrays", "tensors"])
+def test_what_keras_casts_is_cast_without_it(library, make, monkeypatch):
+    a, b, c = (
+        library.Input((1,), name=name, dtype=t)
+        for name, t in zip("abc", ("int32", "float32", "float32"), strict=True)
+    )
+    rows = library.layers.Flatten()(library.layers.Embedding(9, 4)(a))
+    model = library.Model([a, b, c], library.layers.Concatenate()([rows, b, b, c]))
+    fast, random = bd.optimize(model), np.random.default_rng(0)
+
+    def given() -> dict:
+        x = {"c": random.normal(size=5), "b": random.normal(size=(5, 1))}
+        return {name: make(value) for name, value in {**x, "a": random.integers(0, 9, 5)}.items()}
+
+    fast(given())
+    monkeypatch.delattr(type(fast.optimized), "_ask_keras")
+    fast.optimized._keras_call = None
+    x = given()
+    np.testing.assert_array_equal(fast(x), model(x))
+
+
 def test_a_last_axis_of_one_comes_and_goes(library):
     x = library.Input([5, 1])
     fast = bd.optimize(library.Model(x, library.layers.Flatten()(x)))
