@@ -12,6 +12,9 @@ from ..graph import FLOAT32, INT32, GraphView, Node, Ref, constant_node, make_no
 from ..tensorflow_private import dtypes
 
 _ALIGN = 16  # floats: every part starts on a cache line
+# In a vector of _LARGE floats, parts of up to _SMALL lie together in pieces of _PIECE. Kernels read
+# biases where they are, and with each of them 64 KiB around it become resident, or a huge page.
+_LARGE, _SMALL, _PIECE = 1 << 16, 1 << 12, 1 << 14
 
 
 class Bundle:
@@ -28,14 +31,25 @@ class Bundle:
         self.view: GraphView | None = None
         self._typed: dict[tuple[int, int], Ref] = {}
         self._parts: dict[int, tuple[object, int, int, Callable]] = {}
+        self._small = self._room = 0  # where the next small part goes, and how many floats fit
         self.size = 0
 
     def add(self, key: object, size: int, write: Callable[[np.ndarray], None]) -> int:
         """The offset of what `write` will write for the object `key`."""
         if id(key) not in self._parts:
-            self._parts[id(key)] = (key, self.size, size, write)
-            self.size += -(-size // _ALIGN) * _ALIGN
+            self._parts[id(key)] = (key, self._place(-(-size // _ALIGN) * _ALIGN), size, write)
         return self._parts[id(key)][1]
+
+    def _place(self, size: int) -> int:
+        """The offset of the next part, of so many floats."""
+        if size > _SMALL or self.size < _LARGE:
+            self.size += size
+            return self.size - size
+        if size > self._room:
+            self._small, self._room = self.size, _PIECE
+            self.size += _PIECE
+        self._small, self._room = self._small + size, self._room - size
+        return self._small - size
 
     def add_array(self, values: np.ndarray) -> int:
         def write(out):
@@ -75,7 +89,9 @@ class Bundle:
         return make_node(name, "Reshape", [self.view.add(part).ref, shape], T=FLOAT32, Tshape=INT32)
 
     def vector(self) -> np.ndarray:
-        result = np.zeros(self.size, np.float32)
-        for _, offset, size, write in self._parts.values():
+        parts = self._parts.values()
+        end = max((offset + size for _, offset, size, _ in parts), default=0)
+        result = np.zeros(-(-end // _ALIGN) * _ALIGN, np.float32)
+        for _, offset, size, write in parts:
             write(result[offset : offset + size])
         return result

@@ -75,6 +75,12 @@ class SavedWeights(resource.CapturableResource):
         handle = self.resource_handle
         library().blockdnn_load_weights(handle, path, self._dtype, self._shape, at)
 
+    def _trackable_children(self, save_type="checkpoint", **kwargs):
+        """Without a function that does nothing, and that each load would trace."""
+        children = super()._trackable_children(save_type, **kwargs)
+        children.pop("_destroy_resource", None)
+        return children
+
 
 def saved_weights(variables: Sequence[tf.Variable], path: str) -> list[SavedWeights]:
     """What stands for the variables in a SavedModel, whose asset is written to `path`."""

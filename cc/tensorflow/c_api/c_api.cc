@@ -8,6 +8,7 @@
 #include "cc/core/post_ops/post_op_names.h"
 #include "cc/layout/tensor_desc.h"
 #include "cc/tensorflow/op_base/memory_plan.h"
+#include "cc/tensorflow/regions/free_memory.h"
 #include "cc/tensorflow/weights/pack_registry.h"
 
 namespace bd {
@@ -150,5 +151,7 @@ const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_bytes, Blo
   *json = text.c_str();
   return nullptr;
 }
+
+void BlockdnnReturnFreeMemory() { bd::ReturnFreeMemory(); }
 
 int64_t BlockdnnPackCount() { return bd::PackCount(); }

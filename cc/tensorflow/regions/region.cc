@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cc/tensorflow/regions/free_memory.h"
+
 namespace bd {
 
 using tensorflow::OpKernelContext;
@@ -73,11 +75,15 @@ std::shared_ptr<const StaticPlan> Region::Find(absl::Span<const Tensor> argument
 
 void Region::Add(std::shared_ptr<const StaticPlan> plan, absl::Span<const Tensor> arguments) {
   if (plan == nullptr) return;
-  std::lock_guard<ForkSafeMutex> lock(mutex_);
-  for (Known& known : known_) {
-    if (known.plan == nullptr && known.Describes(arguments)) known.plan = std::move(plan);
+  {
+    std::lock_guard<ForkSafeMutex> lock(mutex_);
+    for (Known& known : known_) {
+      if (known.plan == nullptr && known.Describes(arguments)) known.plan = std::move(plan);
+    }
+    sequence_.ReleaseWeights();
   }
-  sequence_.ReleaseWeights();
+  // From now on tensors lie in an arena: what they had for packing and for the runs so far is free.
+  ReturnFreeMemory();
 }
 
 void Region::GiveUp() {

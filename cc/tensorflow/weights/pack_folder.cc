@@ -217,27 +217,33 @@ bool PackFolder::Make() {
   fs::create_directories(place_, error);
   const bool is_new = mkdir(folder_.c_str(), 0777) == 0;
   if (!is_new && errno != EEXIST) return false;
+  // Loops that call for the next entry throw where a folder cannot be read.
+  const auto each = [](const std::string& folder, auto look) {
+    std::error_code error;
+    fs::directory_iterator entry(folder, error);
+    for (; !error && entry != fs::directory_iterator(); entry.increment(error)) look(*entry);
+  };
   if (is_new) {
     const std::string kind = absl::StrCat(IsaName(ActiveIsa()), "-");
-    for (const fs::directory_entry& other : fs::directory_iterator(place_, error)) {
+    each(place_, [&](const fs::directory_entry& other) {
       const bool same = other.path().filename().string().compare(0, kind.size(), kind) == 0;
       std::error_code ignored;
       if (same && other.path() != folder_) fs::remove_all(other.path(), ignored);
-    }
+    });
   }
   const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
   int64_t used = 0;
-  for (const fs::directory_entry& one : fs::directory_iterator(folder_, error)) {
+  each(folder_, [&](const fs::directory_entry& one) {
     std::error_code gone;
     const auto size = static_cast<int64_t>(one.file_size(gone));
-    if (gone) continue;
+    if (gone) return;
     const bool is_part = one.path().filename().string().compare(0, strlen(kPart), kPart) == 0;
     if (is_part && one.last_write_time(gone) < long_ago) {
       fs::remove(one.path(), gone);  // Who wrote it was killed.
     } else {
       used += size;
     }
-  }
+  });
   used_ = used;
   return true;
 }

@@ -188,7 +188,9 @@ absl::Status WeightsFile::Read(int64_t offset, tensorflow::DataType dtype,
 
 void WeightsFile::Drop(const void* data, int64_t bytes) const {
   constexpr uintptr_t kPage = 4096;
-  const uintptr_t first = reinterpret_cast<uintptr_t>(data) / kPage * kPage;
+  // Whoever read what lies before has mapped so much around it, by one fault.
+  constexpr uintptr_t kAround = 64 << 10;
+  const uintptr_t first = reinterpret_cast<uintptr_t>(data) / kAround * kAround;
   const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes + kPage - 1) / kPage * kPage;
   madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }

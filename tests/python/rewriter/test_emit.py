@@ -6,6 +6,7 @@ import tensorflow as tf
 from graph_nodes import all_nodes
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.ops.bundle import Bundle
 from tf_blockdnn.python.rewriter import emit
 
 
@@ -78,3 +79,14 @@ def test_a_product_of_weights_alone_is_none_of_each_call(options, weights):
     assert fast.report.counts() == {"BlockdnnInnerProduct": 1}
     x = tf.constant(np.random.default_rng(0).standard_normal((24, 40), np.float32))
     np.testing.assert_allclose(fast(x), function(x), rtol=1e-5)
+
+
+def test_small_parts_of_a_large_bundle_lie_together():
+    """A bias between two packed filters keeps pages of both resident."""
+    bundle = Bundle()
+    parts = [np.full(size, i, np.float32) for i, size in enumerate([1 << 17, 10] * 20)]
+    offsets = [bundle.add_array(part) for part in parts]
+    vector = bundle.vector()
+    for part, offset in zip(parts, offsets, strict=True):
+        np.testing.assert_array_equal(vector[offset : offset + part.size], part)
+    assert np.ptp(offsets[1::2]) == 19 * 16

@@ -89,6 +89,22 @@ def test_several_signatures_and_batches_keep_it_too(folder):
     assert low <= (1 + 9 / 8) * WEIGHTS + SLACK
 
 
+def test_calls_before_the_static_plan_leave_nothing():
+    """Tensors lie in an arena from the third call on; TensorFlow's allocator kept the first ones'.
+
+    Each is 16 MiB, and of two that follow each other both are there at once.
+    """
+    setup = """
+        convs = [keras.layers.Conv2D(16, 1, activation="relu") for _ in range(3)]
+        pool = keras.layers.GlobalAveragePooling2D()
+        model = keras.Sequential([keras.Input([512, 512, 16]), *convs, pool])
+        image = tf.ones([1, 512, 512, 16])
+    """
+    call = "[fast(image) for _ in range(4)] and None"
+    make = "bd.optimize(model, options=bd.Options(algorithm='direct'))"
+    assert grown(make, call, setup) <= 2 * 16 + SLACK
+
+
 @pytest.mark.parametrize("precision", [None, "bf16", "bf16-weights", "int8", "int8-weights"])
 def test_rewriting_needs_one_and_a_half_times_the_weights(precision):
     """What it takes at its peak beside the original, where one layer holds all weights."""

@@ -1,9 +1,5 @@
-// Memory that was freed, but that allocators keep for later, goes back to the system.
-//
-// Where TensorFlow uses oneDNN, its allocator of tensors keeps all memory that it ever had: what
-// loading, rewriting and packing freed, several times the weights, would stay resident for good.
-// The free blocks of an allocator are those that it hands out, so this asks for them, drops their
-// pages, and gives them back: the allocator keeps the addresses, and the system has the memory.
+#include "cc/tensorflow/regions/free_memory.h"
+
 #include <malloc.h>
 #include <sys/mman.h>
 
@@ -11,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "cc/tensorflow/c_api/c_api.h"
 #include "tensorflow/core/framework/allocator.h"
 
 namespace bd {
@@ -58,11 +53,12 @@ void DropFreeBlocks(tensorflow::Allocator* allocator) {
 }
 
 }  // namespace
-}  // namespace bd
 
-void BlockdnnReturnFreeMemory() {
-  bd::DropFreeBlocks(tensorflow::cpu_allocator());
+void ReturnFreeMemory() {
+  DropFreeBlocks(tensorflow::cpu_allocator());
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
 }
+
+}  // namespace bd
