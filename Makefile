@@ -8,8 +8,9 @@ PYTHON ?= python3
 BUILDIFIER_VERSION := 8.2.1
 # Of `make measure`: any value measures what the README shows alone.
 README ?=
-# Of `make test-tensorflow`.
+# Of `make test-tensorflow`; where no Keras is named, the newest.
 VERSION ?= 2.20
+KERAS ?=
 # Of `make fuzz`.
 COUNT ?= 2000
 SEED ?= 1
@@ -65,7 +66,7 @@ test-scale: $(scale_installed) ## runs models on Ray, Beam, Spark, in servers an
 	@TF_BLOCKDNN_LOAD_SECONDS=$(LOAD_SECONDS) $(scale_venv)/bin/pytest -q -rfEsP tests/scale
 
 test-tensorflow: ## builds against TensorFlow VERSION, such as 2.19, and runs Python tests there
-	@PYTHON=$(PYTHON) build_tools/test_tensorflow.sh $(VERSION)
+	@PYTHON=$(PYTHON) build_tools/test_tensorflow.sh $(VERSION) $(KERAS)
 
 test-tsan: $(installed) ## runs the tests of threads under ThreadSanitizer
 	@build_tools/bazel test --build_tests_only --test_tag_filters=tsan //tests/cc/...

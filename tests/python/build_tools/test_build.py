@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -191,3 +192,11 @@ def test_everything_that_is_missing_is_named_at_once(tmp_path):
     command = f"apt-get update && apt-get install -y --no-install-recommends {packages}"
     assert (result.returncode, result.stderr) == (2, f"setup: as root, run: {command}\n")
     assert "takes about 8 minutes" in result.stdout
+
+
+def test_the_tests_of_other_versions_of_tensorflow_are_there():
+    (names,) = re.findall(
+        r"^tests=\(([^)]*)", (BUILD_TOOLS / "test_tensorflow.sh").read_text(), re.M
+    )
+    folder = BUILD_TOOLS.parent / "tests" / "python"
+    assert len(names.split()) > 5 and all((folder / name).exists() for name in names.split())
