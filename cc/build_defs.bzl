@@ -29,6 +29,7 @@ _VNNI_DEFINES = ["-DBD_VNNI"]
 _AVX512_DEFINES = ["-DBD_AVX512"]
 _AVX512_VNNI_DEFINES = _AVX512_DEFINES + _VNNI_DEFINES
 _BF16_DEFINES = _AVX512_VNNI_DEFINES + ["-DBD_AVX512_BF16"]
+_AMX_DEFINES = _BF16_DEFINES + ["-DBD_AMX"]
 
 # The names and their order are those of BD_ISAS in cc/base/cpu/isa.h.
 ISA_COPTS = {
@@ -41,15 +42,24 @@ ISA_COPTS = {
         "-mavx512vnni",
         "-mavx512bf16",
     ] + _BF16_DEFINES,
+    "avx512_amx": _AVX512 + [
+        "-mavx512vnni",
+        "-mavx512bf16",
+        "-mamx-tile",
+        "-mamx-int8",
+        "-mamx-bf16",
+    ] + _AMX_DEFINES,
 }
 
-# On AVX2: 512-bit sets as pairs of vectors, products of bytes as those of words.
+# On AVX2: 512-bit sets as pairs of vectors, products of bytes as those of words, AMX's tiles as
+# arrays.
 _IN_PAIRS = _AVX2 + ["-DBD_EMULATED"]
 EMULATED_COPTS = {
     "avx2_vnni": _AVX2 + _VNNI_DEFINES,
     "avx512": _IN_PAIRS + _AVX512_DEFINES,
     "avx512_vnni": _IN_PAIRS + _AVX512_VNNI_DEFINES,
     "avx512_bf16": _IN_PAIRS + _BF16_DEFINES,
+    "avx512_amx": _IN_PAIRS + _AMX_DEFINES,
 }
 
 # The sets a kernel file is compiled for if nobody says otherwise, as in BD_KERNEL_TABLE.

@@ -23,8 +23,8 @@ def info() -> dict:
       library: path of the loaded library.
       cpu: what the processor calls itself.
       caches: level to size of the first core's, such as {"L1d": "32K", "L2": "512K"}.
-      isa: "generic", "avx2", "avx2_vnni", "avx512", "avx512_vnni" or "avx512_bf16": the best that
-        kernels may use here, after the cap TF_BLOCKDNN_MAX_ISA.
+      isa: "generic", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16" or "avx512_amx":
+        the best that kernels may use here, after the cap TF_BLOCKDNN_MAX_ISA.
       isa_source: "the processor", or that cap.
       onednn: "on" or "off": whether TensorFlow's own ops use oneDNN here, and what decided it.
       threads: threads that an op uses.

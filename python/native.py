@@ -278,7 +278,10 @@ def collecting_new():
 
 
 # The instruction sets that multiply numbers of a type as they are.
-_MULTIPLYING = {"int8": ("avx2_vnni", "avx512_vnni", "avx512_bf16"), "bf16": ("avx512_bf16",)}
+_MULTIPLYING = {
+    "int8": ("avx2_vnni", "avx512_vnni", "avx512_bf16", "avx512_amx"),
+    "bf16": ("avx512_bf16", "avx512_amx"),
+}
 
 
 def active_isa() -> str:

@@ -144,6 +144,7 @@ def test_info():
         "avx512",
         "avx512_vnni",
         "avx512_bf16",
+        "avx512_amx",
     )
     assert info["threads"] >= 1
     assert info["eager_path"] == "available"

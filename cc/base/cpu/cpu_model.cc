@@ -48,7 +48,7 @@ void PretendCpu(const CpuModel* cpu) { g_pretended = cpu; }
 bool AddsBesideMultiplies() {
   if (const CpuModel* cpu = g_pretended) return cpu->AddsBesideMultiplies();
   static const bool adds =
-      DetectIsa() >= Isa::kAvx512 && CpuModel::OfThisMachine().AddsBesideMultiplies();
+      ActiveIsa() >= Isa::kAvx512 && CpuModel::OfThisMachine().AddsBesideMultiplies();
   return adds;
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 import tf_blockdnn as bd
 
-ISAS = ["generic", "avx2", "avx512", "avx512_vnni", "avx512_bf16"]
+ISAS = ["generic", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "avx512_amx"]
 if "avx_vnni" in Path("/proc/cpuinfo").read_text().split():  # which AVX-512 does not bring along
     ISAS.insert(2, "avx2_vnni")
 

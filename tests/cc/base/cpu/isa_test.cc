@@ -18,6 +18,7 @@ TEST(Isa, Names) {
   EXPECT_STREQ(IsaName(Isa::kAvx512), "avx512");
   EXPECT_STREQ(IsaName(Isa::kAvx512Vnni), "avx512_vnni");
   EXPECT_STREQ(IsaName(Isa::kAvx512Bf16), "avx512_bf16");
+  EXPECT_STREQ(IsaName(Isa::kAvx512Amx), "avx512_amx");
 }
 
 TEST(Isa, TestsRunFromGenericUpToTheBest) {
@@ -27,8 +28,8 @@ TEST(Isa, TestsRunFromGenericUpToTheBest) {
     EXPECT_EQ(isas.back(), DetectIsa());
   } else {
     EXPECT_EQ(isas.back(), Isa::kAvx512);
-    EXPECT_EQ(TestIsas(Isa::kAvx512Bf16).back(), Isa::kAvx512Bf16);
-    EXPECT_EQ(TestIsas(Isa::kAvx512Bf16).size() + 1, TestIsasOfBytes().size());
+    EXPECT_EQ(TestIsas(Isa::kAvx512Amx).back(), Isa::kAvx512Amx);
+    EXPECT_EQ(TestIsas(Isa::kAvx512Amx).size() + 1, TestIsasOfBytes().size());
   }
 }
 
@@ -37,7 +38,7 @@ TEST(Isa, TestsRunFromGenericUpToTheBest) {
 using IsaDeathTest = testing::TestWithParam<Isa>;
 INSTANTIATE_TEST_SUITE_P(Caps, IsaDeathTest,
                          testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx2Vnni, Isa::kAvx512,
-                                         Isa::kAvx512Vnni, Isa::kAvx512Bf16));
+                                         Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAvx512Amx));
 
 TEST_P(IsaDeathTest, EnvironmentCaps) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -61,7 +62,7 @@ TEST(IsaNameDeathTest, UnknownNameCapsNothingAndIsReportedOnce) {
         exit(static_cast<int>(ActiveIsa()));
       },
       testing::ExitedWithCode(static_cast<int>(DetectIsa())),
-      "^tf_blockdnn: TF_BLOCKDNN_MAX_ISA=sse9 is unknown[^\n]*avx512_vnni or avx512_bf16\n$");
+      "^tf_blockdnn: TF_BLOCKDNN_MAX_ISA=sse9 is unknown[^\n]*avx512_bf16 or avx512_amx\n$");
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ TEST(KernelTable, FallsToTheNextLowerSet) {
   EXPECT_STREQ(TestTableFor(Isa::kAvx512).name, avx512);
   EXPECT_STREQ(TestTableFor(Isa::kAvx512Vnni).name, avx512);
   EXPECT_STREQ(TestTableFor(Isa::kAvx512Bf16).name, "avx512_bf16");
+  EXPECT_STREQ(TestTableFor(Isa::kAvx512Amx).name, "avx512_bf16");
 }
 
 TEST(KernelTable, EmulatesOnRequest) {
