@@ -30,6 +30,6 @@ inline std::vector<Isa> TestIsas(Isa last = Isa::kAvx512, bool of_bytes = false)
 // Names the cases of a test whose parameter is a set.
 inline std::string IsaParam(const testing::TestParamInfo<Isa>& info) { return IsaName(info.param); }
 
-inline std::vector<Isa> TestIsasOfBytes() { return TestIsas(Isa::kAvx512Bf16, true); }
+inline std::vector<Isa> TestIsasOfBytes() { return TestIsas(Isa::kAvx512Amx, true); }
 
 }  // namespace bd

@@ -56,7 +56,7 @@ std::string Check(const AttentionDesc& d) {
 
 // Rows of scores of a block, whole tiles of them.
 int64_t MostRows(const AttentionPlan& p) {
-  const int64_t tile = TilePixels(p.isa, p.scores.family, p.scores.panels[0].blocks);
+  const int64_t tile = RowsTogether(p.isa, p.scores.family, p.scores.panels[0].blocks);
   const int64_t row_bytes = p.scores_stride * static_cast<int64_t>(sizeof(float));
   const int64_t tiles = std::max<int64_t>(2, kL1ScoresBytes / row_bytes / tile);
   const int64_t within_l2 = ThisMachine().l2_bytes / 2 / row_bytes / tile;

@@ -460,7 +460,7 @@ Cuts CutEvenly(int64_t panels, int64_t row_tiles, int64_t most, int64_t threads)
 }
 
 // A task of less than some 20 us is not worth a thread (thread_pool.h): it has about so many
-// products, or so much memory of B to wait for.
+// products, by AMX sixteen times as many, or so much memory of B to wait for.
 constexpr int64_t kTaskProducts = 1 << 20, kTaskBytes = 256 << 10;
 
 // Calls run(rows, panels, thread) for parts of the product.
@@ -470,11 +470,12 @@ void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   // Eight tasks a thread bound what a core that is taken away for a while holds up; more of them
   // read panels again and again.
   constexpr int64_t kTasksPerThread = 8;
-  const int64_t work = rows * std::max<int64_t>(1, plan.desc.k) * plan.desc.n / kTaskProducts;
+  const TileFamily family = InPairs(plan, rows) ? TileFamily::kFip : plan.family;
+  const int64_t tile = RowsTogether(plan.isa, family, 1);
+  const int64_t products = kTaskProducts * (tile > kMaxTilePixels ? 16 : 1);
+  const int64_t work = rows * std::max<int64_t>(1, plan.desc.k) * plan.desc.n / products;
   const int64_t wanted = std::clamp<int64_t>(std::max(work, plan.packed_bytes / kTaskBytes), 1,
                                              kTasksPerThread * threads);
-  const TileFamily family = InPairs(plan, rows) ? TileFamily::kFip : plan.family;
-  const int64_t tile = TilePixels(plan.isa, family, 1);
   const Cuts cuts = CutEvenly(panels, CeilDiv(rows, tile), wanted, threads);
   pool.ParallelFor(cuts.panels * cuts.rows, [&](int64_t t, int thread) {
     const int64_t p = t / cuts.rows, r = t % cuts.rows;

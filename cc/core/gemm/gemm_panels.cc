@@ -1,10 +1,31 @@
 #include "cc/core/gemm/gemm_panels.h"
 
+#include "cc/core/gemm/tiles/amx_tile_kernel.h"
 #include "cc/core/gemm/tiles/fip_kernel.h"
 
 namespace bd {
+namespace {
+
+// Those of AMX, by blocks - 1; or null.
+const TileKernel* AmxTilesOf(Isa isa, TileFamily family) {
+  if (isa < Isa::kAvx512Amx) return nullptr;
+  const AmxTileKernels& amx = AmxTileKernelsFor(isa);
+  switch (family) {
+    case TileFamily::kInt8:
+      return amx.bytes;
+    case TileFamily::kBf16:
+      return amx.bfloat16;
+    case TileFamily::kBf16Sums:
+      return amx.bfloat16_sums;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
 
 const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t valid_lanes) {
+  if (const TileKernel* amx = AmxTilesOf(isa, family)) return amx + blocks - 1;
   const GemmKernels& kernels = GemmKernelsFor(isa);
   const bool half = valid_lanes <= kBlock / 2;
   switch (family) {
@@ -30,7 +51,12 @@ const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t va
   return nullptr;
 }
 
+int64_t RowsTogether(Isa isa, TileFamily family, int64_t blocks) {
+  return AmxTilesOf(isa, family) ? kAmxRows : TilePixels(isa, family, blocks);
+}
+
 int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks) {
+  if (AmxTilesOf(isa, family)) return 1;
   if (family == TileFamily::kFip) return FipKernelsFor(isa).tile_pixels;
   if (IsBfloat16(family)) return Bf16TileKernelsFor(isa).tile_pixels;
   if (family == TileFamily::kInt8) return Int8TileKernelsFor(isa).tile_pixels;

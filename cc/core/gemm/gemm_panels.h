@@ -63,9 +63,11 @@ T* BytesFrom(T* p, int64_t bytes) {
   return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(p) + bytes);
 }
 
-// The kernels for a panel by rows - 1, and the rows of the widest of them.
+// The kernels for a panel by rows - 1, and the rows of the widest of them. Tasks have multiples of
+// RowsTogether: of as many, but where a kernel of one row takes any number of them, as with AMX.
 const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t valid_lanes);
 int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks);
+int64_t RowsTogether(Isa isa, TileFamily family, int64_t blocks);
 
 // How many rows of A, so many bytes apart, L1 holds a line of each of. Rows a power of two apart
 // share sets: 4 KB apart, all of them one set of 8 ways, of which weights take some.

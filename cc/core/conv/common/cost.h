@@ -25,6 +25,10 @@ struct CpuCosts {
   double fip_multiply = 0.72, fip_vector = 2, fip_pixel = 3, fip_copied_vector = 4.5;
   // A multiply-add of bfloat16: VDPBF16PS, or two of widened numbers.
   double bf16_multiply = 0.5, bf16_widened_multiply = 1.6;
+  // Those of AMX, by published numbers, since no such processor was there to measure: 32 rows by 32
+  // columns by 16 dwords are four products of 16 cycles each, and take about as long once more
+  // where rows are joined of several taps, as those of blocks of 16 channels are.
+  double amx_bf16_multiply = 1. / 16, amx_bytes_multiply = 1. / 32;
   // Of bytes: VPDPBUSD; and of words, VPDPWSSD, or a product and a sum.
   double bytes_multiply = 0.25, words_multiply = 0.5, words_by_two = 0.75;
   // Of weights that are packed for one call: a line of a copy, what pairs add to it, and a line of
@@ -59,6 +63,12 @@ inline double CyclesOf(const ConvCost& cost, int threads) {
 // Packing `floats` of weights, `line` cycles each 16 of them, where it is done in every call.
 inline double PackCycles(const ConvDesc& d, double floats, double line, int threads) {
   return d.changes_weights ? floats / 16 * line / threads : 0;
+}
+
+inline double Bf16Multiply(Isa isa) {
+  return isa >= Isa::kAvx512Amx    ? kCpu.amx_bf16_multiply
+         : MultipliesBfloat16(isa) ? kCpu.bf16_multiply
+                                   : kCpu.bf16_widened_multiply;
 }
 
 // Whether register tiles over blocked tensors multiply in pairs, or those of Winograd's planes.

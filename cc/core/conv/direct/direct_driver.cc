@@ -103,7 +103,7 @@ struct TaskUnits {
     if (p.icb_chunk < plan.icb || d.groups > 1) return;  // a task is one unit
     by_groups = p.packs_panels || p.group_splits > 1 || p.groups.size() >= kFewGroups;
     if (by_groups) return;
-    const int64_t tile = TilePixels(plan.isa, FamilyOf(p), p.groups[0].blocks);
+    const int64_t tile = RowsTogether(plan.isa, FamilyOf(p), p.groups[0].blocks);
     const bool any_pixels = (p.in_place || p.is_line || d.ow() == 1) && !p.by_row;
     unit_pixels = any_pixels ? tile : d.ow();
   }

@@ -305,7 +305,7 @@ ConvCost Cost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
   const double line = MayPackPanels(self, d) ? kCpu.pack_panel_line : kCpu.pack_line;
   double multiply = fip ? kCpu.fip_multiply : 1;
   if (d.src.dtype() == DataType::bf16 && !d.depthwise()) {  // whose sums are too short to tell
-    multiply = isa >= Isa::kAvx512Bf16 ? kCpu.bf16_multiply : kCpu.bf16_widened_multiply;
+    multiply = Bf16Multiply(isa);
   }
   ConvCost cost = DirectSums(d, multiply, threads);
   if (fip) {  // brings a vector more for each block of dst, and of src there

@@ -20,7 +20,7 @@ constexpr int64_t kFewChannels = 2;
 
 TileFamily FamilyOf(const WinogradTransform& t, const ConvDesc& d, Isa isa) {
   if (d.src.dtype() == DataType::u8) return TileFamily::kWordSums;
-  if (d.narrow() && t.rounds_planes() && isa == Isa::kAvx512Bf16) return TileFamily::kBf16Sums;
+  if (d.narrow() && t.rounds_planes() && MultipliesBfloat16(isa)) return TileFamily::kBf16Sums;
   return UsesFip(d, true, isa) ? TileFamily::kFip : TileFamily::kBlocked;
 }
 
@@ -36,10 +36,11 @@ Stages StagesOf(const WinogradTransform& t, TileFamily family, Isa isa) {
       if (!MultipliesBytes(isa)) {
         return {kCpu.words_by_two, kBytesSource, kBytesDst, kCpu.words_by_two};
       }
-      return {kCpu.words_multiply, kBytesSource, kBytesDst, kCpu.bytes_multiply};
+      return {kCpu.words_multiply, kBytesSource, kBytesDst,
+              isa >= Isa::kAvx512Amx ? kCpu.amx_bytes_multiply : kCpu.bytes_multiply};
     case TileFamily::kBf16Sums:
-      if (t.split_phases()) return {kCpu.bf16_multiply, t.source, t.dst, 1};
-      return {kCpu.bf16_multiply, kBf16Source, kBf16Dst, 1};
+      if (t.split_phases()) return {Bf16Multiply(isa), t.source, t.dst, 1};
+      return {Bf16Multiply(isa), kBf16Source, kBf16Dst, 1};
     default:
       return {family == TileFamily::kFip ? kCpu.fip_multiply : 1, t.source, t.dst, 1};
   }

@@ -255,7 +255,7 @@ struct Attention : OpDefaults {
     if (desc.has_mask) desc.mask = Bias(in[mask()], s.rank);
     desc.masked = masked_value;
     desc.zero_masked = zero_masked && desc.has_mask;
-    desc.rounds = rounds && ActiveIsa() == Isa::kAvx512Bf16;  // Others gain nothing.
+    desc.rounds = rounds && MultipliesBfloat16(ActiveIsa());  // Others gain nothing.
     return FromCore(MakeAttentionPlan(desc, ActiveIsa(), site.threads, plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {

@@ -160,7 +160,7 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
   // Whether float rows become bfloat16: a CPU that does not multiply it gains nothing.
   bool Rounds(int64_t rows) const {
     if (dst_dtype == DataType::bf16) return true;
-    return rounds_rows && rows >= kFewestRoundedRows && ActiveIsa() == Isa::kAvx512Bf16;
+    return rounds_rows && rows >= kFewestRoundedRows && MultipliesBfloat16(ActiveIsa());
   }
 
   WeightsUse weights_use(int) const {

@@ -14,7 +14,7 @@ namespace bd {
 namespace {
 
 TEST(Attention, EverySizeBesideGuardPages) {
-  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+  for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
     for (int64_t queries : {1, 2, 5, 13, 14, 15, 31, 49, 65}) {
       for (int64_t keys : {1, 3, 15, 16, 17, 33, 49, 65, 130}) {
         Case c;
@@ -38,7 +38,7 @@ TEST(Attention, EverySizeBesideGuardPages) {
 }
 
 TEST(Attention, LongRows) {
-  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+  for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
     for (int64_t keys : {500, 1500, 4096}) {
       Case c;
       c.heads = c.kv_heads = 1;
@@ -136,7 +136,7 @@ TEST(Attention, CausalQueriesBeforeAndBehindTheLastKey) {
 
 // Enough work for several tasks of each group; the result is that of one thread, bit by bit.
 TEST(Attention, ManyTasks) {
-  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+  for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
     for (int64_t kv_heads : {1, 4}) {
       Case c;
       c.heads = 4;

@@ -25,6 +25,19 @@ TEST_P(GemmNarrowTest, AllTails) {
   }
 }
 
+// Rows around the 16 and 32 that AMX multiplies together, K around the 16 dwords.
+TEST_P(GemmNarrowTest, TailsOfTwoByTwoTiles) {
+  for (const GemmDesc& types : kInputs) {
+    for (int64_t m : {5, 16, 17, 32, 33, 65}) {
+      for (int64_t n : {16, 50}) {
+        for (int64_t k : {31, 32, 33, 64, 65}) {
+          Check({m, k, n, types, k % 2, 0, true, m % 2 == 0, false}, Guard::kAtEnd);
+        }
+      }
+    }
+  }
+}
+
 // All types of C and of what is added to it; rows of A and of C that are apart.
 TEST_P(GemmNarrowTest, TypesOfC) {
   constexpr DataType kTypes[] = {DataType::f32, DataType::bf16, DataType::u8};

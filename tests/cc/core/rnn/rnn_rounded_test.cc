@@ -33,13 +33,13 @@ constexpr int64_t kFew = 6;
 constexpr double kRoundedBound = 0.01;
 
 void CheckRounded(const RnnCase& c, Isa isa, ThreadPool& pool) {
-  const bool rounds = c.d.batch >= kFew && isa == Isa::kAvx512Bf16;
+  const bool rounds = c.d.batch >= kFew && MultipliesBfloat16(isa);
   CheckRnn(c, isa, pool, rounds ? kRoundedBound : kBound);
 }
 
 TEST(RnnRounded, SizesOnThreads) {
   ThreadPool one(1), three(3);
-  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+  for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
     for (RnnKind kind : kRnnKinds) {
       for (int64_t batch : {1, 2, 5, 6, 7, 13, 70}) {
         for (int64_t units : {1, 19, 70}) {
@@ -62,7 +62,7 @@ TEST(RnnRounded, SizesOnThreads) {
 // Sums of x W come in several rounds.
 TEST(RnnRounded, LongSequencesAndDeepSums) {
   ThreadPool pool(2);
-  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+  for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
     for (RnnKind kind : kRnnKinds) {
       for (const RnnDesc& d : {Rounded(kind, 1, 700, 3, 20), Rounded(kind, 20, 21, 1027, 33)}) {
         RnnCase c(d);
@@ -75,7 +75,7 @@ TEST(RnnRounded, LongSequencesAndDeepSums) {
 
 TEST(RnnRounded, MasksLengthsAndDirections) {
   ThreadPool pool(2);
-  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+  for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
     for (RnnKind kind : kRnnKinds) {
       for (int64_t batch : {1, 7}) {
         ForDirectionsAndMasks(Rounded(kind, batch, 7, 6, 19), [&](RnnCase* c) {
@@ -90,7 +90,7 @@ TEST(RnnRounded, MasksLengthsAndDirections) {
 // Where rows are rounded, rounding them before changes no bit; elsewhere it does.
 TEST(RnnRounded, RowsAreRoundedOnce) {
   ThreadPool pool(2);
-  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+  for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
     for (bool of_state : {false, true}) {
       RnnDesc d = Rounded(kRnnKinds[0], 8, 1, of_state ? 0 : 34, 40);
       d.activation = RnnActivation::kLinear;
@@ -101,7 +101,7 @@ TEST(RnnRounded, RowsAreRoundedOnce) {
       Round(of_state ? &c.h0 : &c.src);
       c.Run(isa, pool, &rounded);
       const bool same = std::equal(given.dst.begin(), given.dst.end(), rounded.dst.begin());
-      EXPECT_EQ(same, isa == Isa::kAvx512Bf16) << IsaName(isa) << " state " << of_state;
+      EXPECT_EQ(same, MultipliesBfloat16(isa)) << IsaName(isa) << " state " << of_state;
     }
   }
 }
@@ -109,7 +109,7 @@ TEST(RnnRounded, RowsAreRoundedOnce) {
 // Sums of integers that bfloat16 holds are exact.
 TEST(RnnRounded, IntegersAreExact) {
   ThreadPool pool(2);
-  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+  for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
     for (int64_t batch : {1, 3, 7, 40}) {
       RnnDesc d = Rounded(kRnnKinds[0], batch, 3, 5, 37);
       d.activation = RnnActivation::kLinear;
@@ -133,7 +133,7 @@ TEST(RnnRounded, IntegersAreExact) {
 // Samples are other people's requests: what is no number in one leaves the others as they were.
 TEST(RnnRounded, OddSamplesStayAlone) {
   ThreadPool pool(2);
-  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+  for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
     for (RnnKind kind : kRnnKinds) {
       for (const float odd : {1e30f, 3.4e38f, INFINITY, -INFINITY, NAN}) {
         RnnCase c(Rounded(kind, 16, 5, 64, 80));
@@ -145,7 +145,7 @@ TEST(RnnRounded, OddSamplesStayAlone) {
           const bool own = i / 80 == 3;
           if (!own) {
             // Floats in pairs share a scale.
-            ASSERT_NEAR(after.hn[i], before.hn[i], isa == Isa::kAvx512Bf16 ? 0. : kBound)
+            ASSERT_NEAR(after.hn[i], before.hn[i], MultipliesBfloat16(isa) ? 0. : kBound)
                 << IsaName(isa) << " " << Name(c.d) << " " << odd;
           } else if (std::isnan(odd)) {
             ASSERT_TRUE(std::isnan(after.hn[i])) << IsaName(isa) << " " << Name(c.d);
@@ -160,9 +160,9 @@ TEST(RnnRounded, WeightsStayAsTheyAre) {
   RnnPlan plan;
   for (int64_t batch : {1, 5, 6, 50}) {
     const RnnDesc d = Rounded(kRnnKinds[1], batch, 100, 22, 30);
-    for (Isa isa : {Isa::kAvx2, BestTestIsa(Isa::kAvx512Bf16)}) {
+    for (Isa isa : {Isa::kAvx2, BestTestIsa(Isa::kAvx512Amx)}) {
       ASSERT_EQ(MakeRnnPlan(d, isa, 2, &plan), "");
-      const bool rounds = isa == Isa::kAvx512Bf16;
+      const bool rounds = MultipliesBfloat16(isa);
       EXPECT_EQ(plan.packed_floats, 8 * (11 + 15) * 16);
       EXPECT_EQ(plan.w.rows == RnnRows::kBfloat16, rounds);
       EXPECT_EQ(plan.u.rows == RnnRows::kBfloat16, rounds && batch >= kFew);

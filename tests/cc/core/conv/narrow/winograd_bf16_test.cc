@@ -90,7 +90,7 @@ class WinogradBf16Test : public ::testing::TestWithParam<Isa> {
   int turn_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, WinogradBf16Test, ::testing::ValuesIn(TestIsas(Isa::kAvx512Bf16)),
+INSTANTIATE_TEST_SUITE_P(Isas, WinogradBf16Test, ::testing::ValuesIn(TestIsas(Isa::kAvx512Amx)),
                          IsaParam);
 
 TEST_P(WinogradBf16Test, EveryWindow) {
