@@ -34,10 +34,10 @@ BATCH_MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
 PRODUCTS = BATCH_MATMULS | {"Einsum", "MatMul"}
 VOLUMES = frozenset({"Conv3D", "Conv3DBackpropInputV2"})
 CONVOLUTIONS = VOLUMES | {"Conv2D", "Conv2DBackpropInput", "DepthwiseConv2dNative"}
-# What adds up many numbers; without one of these, or an update in place, nothing in a loop, a
-# condition or a call is converted: all else follows them.
+# What adds up many numbers.
 SUMS = PRODUCTS.union(CONVOLUTIONS, "AvgPool AvgPool3D Mean Prod Softmax Sum".split())
-BEGINNINGS = SUMS | {"XlaDynamicUpdateSlice"}
+# Without one of these nothing in a loop, condition or call is converted: all else follows them.
+BEGINNINGS = PRODUCTS | CONVOLUTIONS | {"Mean", "XlaDynamicUpdateSlice"}
 BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 LOOPS = frozenset({"StatelessWhile", "While"})
 # What is read of a variable without making it assignable.

@@ -69,6 +69,7 @@ def capture(
     closed: frozenset[str] = frozenset(),
     live: bool = False,
     moment: Mapping[int, tuple] = {},
+    wanted: frozenset[str] = BEGINNINGS,
 ) -> Module:
     """Inlines the function and measures its graph and those of its loops and conditions.
 
@@ -76,6 +77,7 @@ def capture(
         closed: functions that XLA goes on compiling.
         live: whether the result has to follow its variables.
         moment: values of variables, as `variables_of` takes them.
+        wanted: a loop, condition or call has a body where its functions have one of these ops.
     """
     captured = concrete.captured_inputs
     names = [tensor.op.name for tensor in concrete.inputs]
@@ -95,7 +97,7 @@ def capture(
     known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in inputs}
     known |= {name: _as_tuple(tensor.shape) for name, tensor in captures.items()}
     stated = {"stated": _stated_shapes(concrete.graph, view)}
-    read = _looked_into(functions)
+    read = _looked_into(functions, wanted)
     main = _body(view, constants, known, functions, read, captures, stated, inputs=names[:count])
     return Module(main, captures, concrete, functions)
 
@@ -130,24 +132,26 @@ def _body(
     return body
 
 
-def _looked_into(functions: Mapping[str, function_pb2.FunctionDef]) -> set[str]:
+def _looked_into(
+    functions: Mapping[str, function_pb2.FunctionDef], wanted: frozenset[str]
+) -> set[str]:
     """The functions in which something may be converted or has a gradient of its own, or that call
     such ones; a detector has thousands of others."""
     callers: dict[str, list[str]] = {}
     for name, function in functions.items():
         for inner in called_functions(function.node_def):
             callers.setdefault(inner, []).append(name)
-    waiting = [name for name, f in functions.items() if any(map(_is_looked_for, f.node_def))]
+
+    def is_one(node) -> bool:
+        is_ours = node.op.startswith("Blockdnn")
+        return is_ours or node.op in wanted or ordering.has_own_gradient(node)
+
+    waiting = [name for name, f in functions.items() if any(map(is_one, f.node_def))]
     read = set(waiting)
     for name in waiting:  # It grows.
         waiting += (more := set(callers.get(name, ())) - read)
         read |= more
     return read
-
-
-def _is_looked_for(node) -> bool:
-    is_ours = node.op.startswith("Blockdnn")
-    return is_ours or node.op in BEGINNINGS or ordering.has_own_gradient(node)
 
 
 def _add_inner(

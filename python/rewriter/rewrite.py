@@ -29,6 +29,7 @@ import tensorflow as tf
 from .._launch import is_command_line
 from ..errors import warn
 from ..graph import Body, Module, Sizes, Verifier, check_edges
+from ..graph.families import BEGINNINGS, SUMS
 from ..native import library, without_collection
 from ..options import Options, is_named, unmatched
 from . import autotune, emit, measure, verify
@@ -375,7 +376,11 @@ class Rewrite:
 
     def _capture(self, closed: frozenset[str] = frozenset()) -> Module:
         self.steps.append("capture")
-        module = capture(self.concrete, closed, self.options.is_live, self.bundles.moment)
+        options = self.options
+        wanted = (
+            BEGINNINGS | SUMS if options.deterministic else BEGINNINGS
+        )  # The report names sums.
+        module = capture(self.concrete, closed, options.is_live, self.bundles.moment, wanted)
         self.prefix = common_prefix(_labels(module))
         return module
 
