@@ -55,6 +55,11 @@ def layer_of(x):
     return getattr(history, "operation", None) or _of(history, "layer")
 
 
+def inputs_within_models(layer) -> list:
+    """The first input of each of the layer's calls in a functional model; of Keras 3."""
+    return [node.input_tensors[0] for node in _of(layer, "_inbound_nodes")]
+
+
 def count_readers(layer) -> int:
     """The calls of layers in models that read this layer's result."""
     return len(_of(layer, "_outbound_nodes"))

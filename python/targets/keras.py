@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..errors import UserError
+from ..keras_private import inputs_within_models, layers_within
 from ..options import Options
 from .call import MaskedCall
 from .keras_inputs import (
@@ -166,6 +167,8 @@ def trace(model, specs: tuple) -> tuple:
         OpenSizesError: Keras can trace it only with known sizes.
     """
     try:
+        if has_open_sizes(specs) and _counts_steps(model):
+            raise ValueError("TimeDistributed takes the batch for its unknown number of steps")
         return time_trace(trace_masks, model, *specs)
     except _CANNOT_TRACE as error:
         if not has_open_sizes(specs):
@@ -176,6 +179,21 @@ def trace(model, specs: tuple) -> tuple:
             f"example, or an input_signature, of known height and width; Keras says: {reason}"
         )
         raise _as_it_is(OpenSizesError(message)) from error
+
+
+def _counts_steps(model) -> bool:
+    """Whether a TimeDistributed of Keras 3 may get a number of steps that its graph does not know.
+
+    It then goes over as many as the batch has samples.
+    """
+    library = library_of(type(model))
+    if library.__name__ != "keras":
+        return False
+    kind = library.layers.TimeDistributed
+    layers = [layer for layer in layers_within(model) if isinstance(layer, kind)]
+    # A model whose `call` is Python has no symbolic inputs.
+    inputs = [inputs_within_models(layer) for layer in layers]
+    return any(not calls or any(x.shape[1] is None for x in calls) for calls in inputs)
 
 
 class OpenSizesError(UserError):

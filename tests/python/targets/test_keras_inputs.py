@@ -182,6 +182,18 @@ def test_sizes_that_only_calls_know(wants_sizes, upsampling, same, floats):
     same(given(values := floats(2, 6, 8, 8)), model(values))
 
 
+def test_an_unknown_number_of_steps(library, same, floats):
+    """Keras 3's TimeDistributed goes over as many as there are samples, where it is traced so."""
+    x = library.Input([None, 6, 6, 3])
+    frames = library.Sequential([library.Input([6, 6, 3]), library.layers.Conv2D(16, 3)])
+    model = library.Model(x, library.layers.TimeDistributed(frames)(x))
+    fast = bd.optimize(model)
+    for batch, steps in ((2, 3), (3, 2)):
+        values = floats(batch, steps, 6, 6, 3)
+        same(fast(values), model(values))
+    assert fast.report.count("BlockdnnConv") >= 1
+
+
 def test_the_sizes_of_an_example(wants_sizes, upsampling, same, floats, tmp_path):
     """They are converted at once, for any batch, and saved; others still come with calls."""
     fast = bd.optimize(upsampling, example=[floats(1, 6, 5, 8)])
