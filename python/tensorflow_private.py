@@ -203,6 +203,9 @@ def type_of(function):
     TensorFlow 2.18 leaves it empty for signatures of graphs of version 1, which say it apart.
     """
     kind, signature = function.function_type, function.structured_input_signature
+    if signature is None:  # of what prunes such a graph, which is called by its tensors
+        inputs = function.inputs[: len(function.inputs) - len(function.captured_inputs)]
+        signature = (tuple(tf.TensorSpec(x.shape, x.dtype) for x in inputs), {})
     if kind.parameters or not any(signature):
         return kind
     return function_type.from_structured_signature(signature)

@@ -353,3 +353,22 @@ def test_arguments_of_all_kinds(kernel, pictures, kind):
             fast(pictures, argument), function(pictures, argument), atol=1e-3
         )
     assert len(fast.calls) == 1 and fast.report.count("BlockdnnConv") == 1
+
+
+def test_a_pruned_graph_of_version_1(floats, same):
+    """It has no signature, and is called by its tensors."""
+    v1, kernel = tf.compat.v1, floats(3, 3, 3, 16)
+    with tf.Graph().as_default() as graph:
+        gain = v1.placeholder(tf.float32, [], name="gain")
+        image = v1.placeholder(tf.float32, [None, 6, 6, 3], name="image")
+        tf.nn.relu(tf.nn.conv2d(image, kernel, 1, "SAME") * gain, name="scores")
+    whole = v1.wrap_function(lambda: tf.import_graph_def(graph.as_graph_def(), name=""), [])
+    values, two = tf.constant(floats(2, 6, 6, 3)), tf.constant(2.0)
+    several = whole.prune(["image:0", "gain:0"], ["scores:0"])
+    named = whole.prune({"i": "image:0", "g": "gain:0"}, {"s": "scores:0"})
+    for original, kwargs in ((several, {}), (named, {"image": values, "gain": two})):
+        args = () if kwargs else (values, two)
+        fast = bd.optimize(original, options=bd.Options(strict=True))
+        assert fast.report.count("BlockdnnConv") == 1
+        got, wanted = fast(*args, **kwargs), original(*args, **kwargs)
+        tf.nest.map_structure(same, got, wanted)
