@@ -17,6 +17,7 @@ from tf_blockdnn.python.native import LIBRARY_PATH
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "install.md").read_text()
+INSTALL = [sys.executable, *"-m pip -q install --no-deps --no-index --no-compile".split()]
 
 
 def symbol_versions(library: Path) -> dict[str, tuple[int, ...]]:
@@ -66,17 +67,15 @@ def test_its_name_and_content(wheel):
 
 @pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
 def test_pip_takes_it_for_every_python(wheel, python, tmp_path):
-    pip = [sys.executable, "-m", "pip", "-q", "install", "--no-deps", "--no-index", wheel]
     options = ["--python-version", python, "--only-binary=:all:", "--target", tmp_path]
-    subprocess.run([*pip, *options], check=True)
+    subprocess.run([*INSTALL, wheel, *options], check=True)
     assert (tmp_path / "tf_blockdnn" / "_native" / "libtf_blockdnn.so").exists()
 
 
 def test_it_installs_and_runs_without_a_compiler(wheel, tmp_path):
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environ |= {"PATH": str(tmp_path), "CC": "no-compiler", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    pip = [sys.executable, "-m", "pip", "-q", "install", "--no-deps", "--no-index", wheel]
-    subprocess.run([*pip, "--target", tmp_path / "here"], check=True, env=environ)
+    subprocess.run([*INSTALL, wheel, "--target", tmp_path / "here"], check=True, env=environ)
     program = """
 import sys; sys.path.insert(0, sys.argv[1])
 import tensorflow as tf, tf_blockdnn as bd

@@ -1,13 +1,12 @@
 """The examples of CONTRIBUTING.md are applied to a scratch copy, and do what the page says."""
 
-import os
 import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import textwrap
 
+import fresh
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -24,15 +23,7 @@ def snippets(language: str, section: str) -> list[str]:
 
 def run(code: str, place: pathlib.Path) -> str:
     """What a program prints that imports the package in `place`."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(place)},
-        capture_output=True,
-        text=True,
-        cwd=place,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return fresh.run(f"import sys; sys.path.insert(0, {str(place)!r})\n{code}").stdout
 
 
 def test_the_patch_of_the_kernel_applies(tmp_path):

@@ -1,10 +1,9 @@
 """TF_BLOCKDNN_CHECK_TAILS=1: an op with a broken tail fails and names it; healthy networks run."""
 
 import os
-import subprocess
-import sys
 
 import checked_tails
+import fresh
 from make_call import eagerly
 
 from tf_blockdnn.python.native import library
@@ -12,9 +11,9 @@ from tf_blockdnn.python.native import library
 
 def test_checked():
     """checked_tails.py passes in a process with the checks on."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", checked_tails.__file__]
-    environment = os.environ | {checked_tails.SWITCH: "1"}
-    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    program = "import sys, pytest; sys.exit(pytest.main(['-q', '-x', sys.argv[1]]))"
+    environ = os.environ | {checked_tails.SWITCH: "1"}
+    run = fresh.run(program, checked_tails.__file__, environ=environ, check=False)
     assert run.returncode == 0, run.stdout[-4000:]
 
 
