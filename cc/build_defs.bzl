@@ -183,7 +183,11 @@ def bd_isa_library(
             srcs = of_isa,
             copts = _EMULATED_COPTS + EMULATED_COPTS[isa] + [
                 "-DBD_ISA={}_emulated".format(isa),
-            ],
+            ] + select({
+                # A sanitizer looks at the kernels of the sets that the machine has.
+                "//cc:with_asan": ["-fno-sanitize=all"],
+                "//conditions:default": [],
+            }),
             linkstatic = True,
             visibility = ["//visibility:private"],
             deps = [":{}_hdrs".format(name)],
