@@ -57,7 +57,7 @@ ROWS = [
     *_networks((*CNNS, *MOBILE, "ssd", "yolo"), _LOW, "low_precision"),
     *_networks((*CNNS, *MOBILE), threads=1),
     *_networks((*CNNS, *MOBILE), batch=8),
-    Row("serving", "mobilenetv2", ("grpc", "ray")),
+    Row("serving", "mobilenetv2", ("grpc",)),
     *_networks(("resnet50", "vgg16", "mobilenetv2", "unet"), _TRAINING_PEERS, "training", batch=8),
     *_networks(("hed", "unet", "nasnetmobile", "convnexttiny", "shufflenetv2", "cnn3d", "dcgan")),
 ]
