@@ -93,10 +93,10 @@ struct AttentionPlan {
   int64_t lines = 0;          // of a group of heads: blocks do not cross them
   int64_t line_rows = 0;      // rows of a line
   int64_t line_blocks = 0;    // and how many blocks they are
-  int64_t parts = 1;          // tasks that share a group of heads; each packs keys and values
+  int64_t parts = 1;          // tasks that share a group of heads, and what is packed of it
   int64_t tasks = 0;
 
-  ScratchPiece<float> packed_keys, packed_values;  // of a group, for each thread
+  ScratchPiece<float> packed_keys, packed_values;  // of a group, for each; or for each thread
   ScratchPiece<float> rounded_keys;                // of a panel, for each thread
   ScratchPiece<float> query_rows, score_rows;      // of a block, for each thread
   ScratchBook scratch;

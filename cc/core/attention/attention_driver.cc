@@ -19,30 +19,46 @@ struct Block {
 
 class Worker {
  public:
-  Worker(const AttentionPlan& plan, const AttentionBuffers& buffers, int thread)
-      : plan_(plan), d_(plan.desc), buffers_(buffers) {
+  // For group number `group`.
+  Worker(const AttentionPlan& plan, const AttentionBuffers& buffers, int thread, int64_t group)
+      : plan_(plan),
+        d_(plan.desc),
+        buffers_(buffers),
+        group_({group / d_.kv_heads, group % d_.kv_heads}) {
     const Scratch scratch(buffers.scratch);
-    keys_ = scratch.Grant(plan.packed_keys, thread);
-    values_ = scratch.Grant(plan.packed_values, thread);
+    const int64_t packed = plan.parts > 1 ? group : thread;
+    keys_ = scratch.Grant(plan.packed_keys, packed);
+    values_ = scratch.Grant(plan.packed_values, packed);
     rounded_keys_ = scratch.Grant(plan.rounded_keys, thread);
     queries_ = scratch.Grant(plan.query_rows, thread);
     scores_ = scratch.Grant(plan.score_rows, thread);
   }
 
-  // Blocks [begin, end) of a group.
-  void Run(const Group& group, int64_t begin, int64_t end) const {
+  // Of keys and values a share that is one of plan.parts.
+  void PackPart(int64_t part) const {
+    const int64_t panels = static_cast<int64_t>(plan_.scores.panels.size());
+    const auto key = [&](int64_t panel) {
+      return panel < panels ? plan_.scores.panels[panel].first_block * kBlock : d_.keys;
+    };
+    Pack(key(panels * part / plan_.parts), key(panels * (part + 1) / plan_.parts));
+  }
+
+  // The blocks of a part.
+  void Run(int64_t part) const {
+    const int64_t blocks = plan_.lines * plan_.line_blocks;
+    const int64_t begin = blocks * part / plan_.parts, end = blocks * (part + 1) / plan_.parts;
     int64_t keys = 0;
-    for (int64_t i = begin; i < end; ++i) keys = std::max(keys, Keys(At(group, i)));
-    if (plan_.packs) Pack(group, keys);
-    for (int64_t i = begin; i < end; ++i) RunBlock(group, At(group, i));
+    for (int64_t i = begin; i < end; ++i) keys = std::max(keys, Keys(At(i)));
+    if (plan_.packs && plan_.parts == 1) Pack(0, keys);
+    for (int64_t i = begin; i < end; ++i) RunBlock(At(i));
   }
 
  private:
-  Block At(const Group& group, int64_t i) const {
+  Block At(int64_t i) const {
     const int64_t line = i / plan_.line_blocks, part = i % plan_.line_blocks;
     const int64_t begin = plan_.line_rows * part / plan_.line_blocks;
     const int64_t end = plan_.line_rows * (part + 1) / plan_.line_blocks;
-    const int64_t head = group.g * (d_.heads / d_.kv_heads);
+    const int64_t head = group_.g * (d_.heads / d_.kv_heads);
     if (plan_.along_heads) return {head + begin, line, end - begin};
     return {head + line, begin, end - begin};
   }
@@ -67,12 +83,12 @@ class Worker {
     }
   }
 
-  // The first `keys` keys and their values.
-  void Pack(const Group& group, int64_t keys) const {
-    const float* k = buffers_.k + d_.k.offset(group.b, group.g, 0);
+  // Keys [begin, end) and their values; a panel begins at `begin`.
+  void Pack(int64_t begin, int64_t end) const {
+    const float* k = buffers_.k + d_.k.offset(group_.b, group_.g, 0);
     for (const Panel& panel : plan_.scores.panels) {
       const int64_t first = panel.first_block * kBlock;
-      if (first >= keys) break;
+      if (first < begin || first >= end) continue;
       const int64_t columns = std::min(panel.blocks * kBlock, d_.keys - first);
       GemmB rows = {k + first * d_.k.row, 1, d_.k.row};
       if (plan_.rounds) {
@@ -82,56 +98,58 @@ class Worker {
       }
       PackPanel(rows, plan_.scores.k_dwords, columns, panel.blocks, keys_ + panel.offset);
     }
-    const float* v = buffers_.v + d_.v.offset(group.b, group.g, 0);
+    const float* v = buffers_.v + d_.v.offset(group_.b, group_.g, begin);
+    const int64_t rows = end - begin, before = begin / PerDword(plan_.values.family);
     for (const Panel& panel : plan_.values.panels) {
       const int64_t first = panel.first_block * kBlock;
       const int64_t width = panel.blocks * kBlock, columns = std::min(width, d_.value_size - first);
+      float* const to = values_ + panel.offset + before * width;
       if (plan_.rounds) {
-        plan_.kernels->pair(v + first, d_.v.row, keys, columns, width, values_ + panel.offset);
+        plan_.kernels->pair(v + first, d_.v.row, rows, columns, width, to);
       } else {
-        PackPanel({v + first, d_.v.row, 1}, keys, columns, panel.blocks, values_ + panel.offset);
+        PackPanel({v + first, d_.v.row, 1}, rows, columns, panel.blocks, to);
       }
     }
   }
 
-  void RunBlock(const Group& group, const Block& block) const {
+  void RunBlock(const Block& block) const {
     const int64_t keys = Keys(block);
-    plan_.kernels->scale(buffers_.q + d_.q.offset(group.b, block.n, block.t), RowStride(d_.q),
+    plan_.kernels->scale(buffers_.q + d_.q.offset(group_.b, block.n, block.t), RowStride(d_.q),
                          block.rows, d_.head_size,
                          d_.soft_cap == 0.f ? d_.scale : d_.scale / d_.soft_cap, queries_);
-    if (!plan_.packs) return RunUnpacked(group, block, keys);
+    if (!plan_.packs) return RunUnpacked(block, keys);
     if (plan_.rounds) {
       RoundRows(queries_, d_.head_size, block.rows, d_.head_size, queries_, plan_.scores.k_dwords);
     }
     MultiplyByKeys(block, keys);
-    Weigh(group, block, keys);
+    Weigh(block, keys);
     if (plan_.rounds) {
       RoundRows(scores_, plan_.scores_stride, block.rows, keys, scores_, plan_.scores_stride);
     }
-    MultiplyByValues(group, block, keys);
+    MultiplyByValues(block, keys);
   }
 
   // The keys that row r of a block does not end with as masked: a cache has room for those to come,
   // whose scores need not be read out of it.
-  int64_t KeysBeforeMasked(const Group& group, const Block& block, int64_t r, int64_t keys) const {
+  int64_t KeysBeforeMasked(const Block& block, int64_t r, int64_t keys) const {
     if (!d_.has_mask || d_.mask.key_stride != 1) return keys;
     const uint8_t* mask =
-        buffers_.mask + d_.mask.offset(group.b, block.n, block.t) + r * RowStride(d_.mask.strides);
+        buffers_.mask + d_.mask.offset(group_.b, block.n, block.t) + r * RowStride(d_.mask.strides);
     while (keys > 0 && mask[keys - 1] == 0) --keys;
     return keys;
   }
 
-  void RunUnpacked(const Group& group, const Block& block, int64_t keys) const {
-    const float* k = buffers_.k + d_.k.offset(group.b, group.g, 0);
-    const float* v = buffers_.v + d_.v.offset(group.b, group.g, 0);
-    float* dst = buffers_.dst + d_.dst.offset(group.b, block.n, block.t);
+  void RunUnpacked(const Block& block, int64_t keys) const {
+    const float* k = buffers_.k + d_.k.offset(group_.b, group_.g, 0);
+    const float* v = buffers_.v + d_.v.offset(group_.b, group_.g, 0);
+    float* dst = buffers_.dst + d_.dst.offset(group_.b, block.n, block.t);
     for (int64_t r = 0; r < block.rows; ++r) {
       float* const scores = scores_ + r * plan_.scores_stride;
-      const int64_t scored = KeysBeforeMasked(group, block, r, keys);
+      const int64_t scored = KeysBeforeMasked(block, r, keys);
       plan_.kernels->dots(queries_ + r * d_.head_size, k, d_.k.row, scored, d_.head_size, scores);
       std::fill(scores + scored, scores + keys, 0.f);  // the mask's number comes there
     }
-    Weigh(group, block, keys);
+    Weigh(block, keys);
     for (int64_t r = 0; r < block.rows; ++r) {
       plan_.kernels->combine(scores_ + r * plan_.scores_stride, v, d_.v.row, keys, d_.value_size,
                              dst + r * RowStride(d_.dst));
@@ -171,7 +189,7 @@ class Worker {
     RunPanels(call, bind, EvenRows(queries_, block.rows, call.px_stride));
   }
 
-  void Weigh(const Group& group, const Block& block, int64_t keys) const {
+  void Weigh(const Block& block, int64_t keys) const {
     AttentionRows rows = {};
     rows.scores = scores_;
     rows.rows = block.rows;
@@ -184,12 +202,12 @@ class Worker {
     rows.late_bias = d_.num_biases - d_.late_biases;
     for (int i = 0; i < d_.num_biases; ++i) {
       const AttentionBias& bias = d_.biases[i];
-      rows.bias[i] = buffers_.biases[i] + bias.offset(group.b, block.n, block.t);
+      rows.bias[i] = buffers_.biases[i] + bias.offset(group_.b, block.n, block.t);
       rows.bias_stride[i] = RowStride(bias.strides);
       rows.bias_step[i] = bias.key_stride;
     }
     if (d_.has_mask) {
-      rows.mask = buffers_.mask + d_.mask.offset(group.b, block.n, block.t);
+      rows.mask = buffers_.mask + d_.mask.offset(group_.b, block.n, block.t);
       rows.mask_stride = RowStride(d_.mask.strides);
       rows.mask_step = d_.mask.key_stride;
       rows.masked = d_.masked;
@@ -198,10 +216,10 @@ class Worker {
     plan_.kernels->weigh(rows);
   }
 
-  void MultiplyByValues(const Group& group, const Block& block, int64_t keys) const {
+  void MultiplyByValues(const Block& block, int64_t keys) const {
     PanelCall<Panel> call = Call(plan_.values, values_, keys);
     call.px_stride = plan_.scores_stride;
-    float* dst = buffers_.dst + d_.dst.offset(group.b, block.n, block.t);
+    float* dst = buffers_.dst + d_.dst.offset(group_.b, block.n, block.t);
     const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
       const Panel& panel = plan_.values.panels[g];
       const int64_t first = panel.first_block * kBlock;
@@ -218,6 +236,7 @@ class Worker {
   const AttentionPlan& plan_;
   const AttentionDesc& d_;
   const AttentionBuffers& buffers_;
+  const Group group_;
   float *keys_, *values_, *rounded_keys_, *queries_, *scores_;
 };
 
@@ -236,13 +255,15 @@ void FillWithZeros(const AttentionDesc& d, float* dst) {
 void RunAttention(const AttentionPlan& plan, const AttentionBuffers& buffers, ThreadPool& pool) {
   const AttentionDesc& d = plan.desc;
   if (d.keys == 0) return FillWithZeros(d, buffers.dst);
-  const int64_t items = d.batch * d.kv_heads * plan.parts, blocks = plan.lines * plan.line_blocks;
+  const int64_t items = d.batch * d.kv_heads * plan.parts;
+  if (plan.packs && plan.parts > 1) {  // once for all parts of a group
+    pool.ParallelFor(items, [&](int64_t item, int thread) {
+      Worker(plan, buffers, thread, item / plan.parts).PackPart(item % plan.parts);
+    });
+  }
   pool.ForRanges(items, plan.tasks, [&](int64_t begin, int64_t end, int thread) {
-    const Worker worker(plan, buffers, thread);
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t group = item / plan.parts, part = item % plan.parts;
-      worker.Run({group / d.kv_heads, group % d.kv_heads}, blocks * part / plan.parts,
-                 blocks * (part + 1) / plan.parts);
+      Worker(plan, buffers, thread, item / plan.parts).Run(item % plan.parts);
     }
   });
 }

@@ -14,6 +14,8 @@ constexpr int64_t kL1ScoresBytes = 24 << 10;
 // A task of less than some 20 us is not worth a thread (thread_pool.h): about so many products; of
 // few rows, which wait for keys and values, half as long, with so much of these.
 constexpr int64_t kTaskProducts = 1 << 20, kTaskBytes = 128 << 10;
+// Of many threads one that wakes late leaves its part to many others: a fourth is worth it.
+constexpr int kManyThreads = 8;
 // Tasks for each thread, so that one that is held up costs little. More of them pack more.
 constexpr int64_t kTasksPerThread = 2;
 // Fewer rows that share keys do not pay for packing them.
@@ -105,7 +107,8 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
   const double products =
       static_cast<double>(d.batch) * d.heads * d.queries * d.keys * (d.head_size + d.value_size);
   const double read = static_cast<double>(groups) * d.keys * (d.head_size + d.value_size) * 4;
-  const double wanted = std::max(products / kTaskProducts, p.packs ? 0. : read / kTaskBytes);
+  const double of_task = threads > kManyThreads ? kTaskProducts / 4 : kTaskProducts;
+  const double wanted = std::max(products / of_task, p.packs ? 0. : read / kTaskBytes);
   const int64_t useful =
       static_cast<int64_t>(std::clamp(wanted, 1., static_cast<double>(kTasksPerThread * threads)));
   p.parts = std::min(blocks, CeilDiv(useful, groups));
@@ -116,8 +119,10 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
     return gemm.packed_bytes / static_cast<int64_t>(sizeof(float));
   };
   if (p.packs) {
-    p.packed_keys = p.scratch.Book<float>("packed keys", floats(p.scores), threads);
-    p.packed_values = p.scratch.Book<float>("packed values", floats(p.values), threads);
+    // Where groups are fewer than tasks, their parts share what is packed.
+    const int64_t copies = p.parts > 1 ? groups : threads;
+    p.packed_keys = p.scratch.Book<float>("packed keys", floats(p.scores), copies);
+    p.packed_values = p.scratch.Book<float>("packed values", floats(p.values), copies);
   }
   if (p.rounds) {
     const int64_t columns = p.scores.panels[0].blocks * kBlock;

@@ -446,14 +446,18 @@ struct Cuts {
 // one task then, and among equals there are many tasks: one of the threads may be slowed.
 Cuts CutEvenly(int64_t panels, int64_t row_tiles, int64_t most, int64_t threads) {
   Cuts best;
+  const int64_t even = CeilDiv(panels * row_tiles, threads);
   int64_t fewest = std::numeric_limits<int64_t>::max();
-  for (int64_t p = std::min(panels, most); p > 0; --p) {
-    const int64_t of_rows = std::min(row_tiles, most / p);
-    for (int64_t r = 1; r <= of_rows; r += std::max<int64_t>(1, of_rows - 1)) {
-      const int64_t busiest = CeilDiv(p * r, threads) * CeilDiv(panels, p) * CeilDiv(row_tiles, r);
-      if (busiest >= fewest) continue;
-      fewest = busiest;
-      best = {p, r};
+  for (int64_t p = std::min(panels, most); p > 0 && fewest > even; --p) {
+    // Of numbers of ranges the least ones that make rows of a range fewer.
+    for (int64_t r = 1, size; r <= most / p; r = CeilDiv(row_tiles, size - 1)) {
+      size = CeilDiv(row_tiles, r);
+      const int64_t busiest = CeilDiv(p * r, threads) * CeilDiv(panels, p) * size;
+      if (busiest < fewest) {
+        fewest = busiest;
+        best = {p, r};
+      }
+      if (size == 1) break;
     }
   }
   return best;
@@ -462,6 +466,8 @@ Cuts CutEvenly(int64_t panels, int64_t row_tiles, int64_t most, int64_t threads)
 // A task of less than some 20 us is not worth a thread (thread_pool.h): it has about so many
 // products, by AMX sixteen times as many, or so much memory of B to wait for.
 constexpr int64_t kTaskProducts = 1 << 20, kTaskBytes = 256 << 10;
+// Of many threads one that wakes late leaves its part to many others: a fourth is worth it.
+int64_t TaskProducts(int64_t threads) { return threads > 8 ? kTaskProducts / 4 : kTaskProducts; }
 
 // Calls run(rows, panels, thread) for parts of the product.
 template <typename Fn>
@@ -472,7 +478,7 @@ void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   constexpr int64_t kTasksPerThread = 8;
   const TileFamily family = InPairs(plan, rows) ? TileFamily::kFip : plan.family;
   const int64_t tile = RowsTogether(plan.isa, family, 1);
-  const int64_t products = kTaskProducts * (tile > kMaxTilePixels ? 16 : 1);
+  const int64_t products = TaskProducts(threads) * (tile > kMaxTilePixels ? 16 : 1);
   const int64_t work = rows * std::max<int64_t>(1, plan.desc.k) * plan.desc.n / products;
   const int64_t wanted = std::clamp<int64_t>(std::max(work, plan.packed_bytes / kTaskBytes), 1,
                                              kTasksPerThread * threads);

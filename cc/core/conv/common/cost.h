@@ -60,6 +60,12 @@ inline double CyclesOf(const ConvCost& cost, int threads) {
   return std::max(cost.cycles, stream) + machine.ForkJoin(threads) + cost.packing;
 }
 
+// A barrier of those of `threads` that have one of so many tasks.
+inline double BarrierOf(int64_t tasks, int threads) {
+  const int waiting = static_cast<int>(std::min<int64_t>(tasks, threads));
+  return waiting > 1 ? ThisMachine().Barrier(waiting) : 0;
+}
+
 // Packing `floats` of weights, `line` cycles each 16 of them, where it is done in every call.
 inline double PackCycles(const ConvDesc& d, double floats, double line, int threads) {
   return d.changes_weights ? floats / 16 * line / threads : 0;

@@ -180,7 +180,10 @@ void ChooseParts(ConvDepthwisePlan* plan, double* span) {
       next = groups + 1 + groups / fine;
       if (groups < last) next = std::min(next, last);
       std::vector<PairPart> parts = Grid(count, groups, oh, rows);
-      const double cost = Span(*plan, parts, sample, *span * 0.995);
+      const int64_t tasks = plan->first.desc.n() * rows * groups;
+      const double more =
+          std::max(0., BarrierOf(tasks, plan->first.threads) - ThisMachine().barrier);
+      const double cost = more + Span(*plan, parts, sample, *span * 0.995 - more);
       if (cost >= *span * 0.995) continue;
       *span = cost;
       plan->parts = std::move(parts);

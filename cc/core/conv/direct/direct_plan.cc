@@ -237,7 +237,6 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const double shared_bytes = p->is_line ? 2 * halo * source_per_unit : 0;
   const double most_bytes =
       std::max<double>(blocked || p->in_place ? StripBytes() : kPlainStripBytes, shared_bytes);
-  const double barrier = ThisMachine().Barrier(plan.threads);
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
     const bool fits =
@@ -258,7 +257,7 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
       const double cost = cost_of(per), last_cost = cost_of(last);
       const double span =
           Makespan(d.n() * (strips - 1) * splits, cost, d.n() * splits, last_cost, plan.threads) +
-          (strips * splits * d.n() > 1 && plan.threads > 1 ? barrier : 0);
+          BarrierOf(strips * splits * d.n(), plan.threads);
       if (span < best * 0.995) {
         best = span;
         p->strip_pixels = per * unit;

@@ -98,7 +98,10 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
                             std::max(0., bytes - machine.l2_bytes) / 64 * machine.line_beyond_l2 +
                             std::max(0., bytes - machine.l3_bytes) / 64 * machine.line_beyond_l3 +
                             machine.fork_join;
-        const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
+        const int64_t tasks = CeilDiv(tiles, per) * splits;
+        // The fork is in each task.
+        const double more = std::max(0., BarrierOf(tasks, threads) - machine.barrier);
+        const double cycles = CeilDiv(tasks, threads) * task + more;
         if (cycles < best.cycles) best = {per, splits, pass_groups, cycles};
       }
     }
