@@ -184,7 +184,7 @@ _texts, _pointers, _longs = map(ctypes.POINTER, (_text, _pointer, ctypes.c_int64
 _C_FUNCTIONS = {
     "BlockdnnActiveIsa": (_text, []),
     "BlockdnnThreads": (_int, [_int, _texts]),
-    "BlockdnnSetThreads": (_error, [_int]),
+    "BlockdnnSetThreads": (_error, [_int, _int]),
     "BlockdnnLayoutName": (_text, [_int]),
     "BlockdnnDataTypeName": (_text, [_int]),
     "BlockdnnPostOpFunctions": (_text, []),

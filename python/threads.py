@@ -10,8 +10,12 @@ from .native import c_call, c_library
 MOST_THREADS = 1024  # kMostPoolThreads of cc/base/threads/pool_size.h
 
 
-def set_threads(n: int) -> None:
+def set_threads(n: int, *, callers: int = 1) -> None:
     """Sets how many threads an op of this library uses, the calling one included.
+
+    A server that answers several requests at the same time names their number: `callers` share
+    the n threads, n // callers each, and an op is planned for as many. Of more callers than that,
+    whether told or not, each gets an equal part for as long as they call at the same time.
 
     It has to be called at the program's start: the first op fixes the number, since plans and
     temporary memory are made for it. Without a call it is the first of these that is given:
@@ -29,9 +33,10 @@ def set_threads(n: int) -> None:
 
     Args:
       n: threads, 1 to 1024. More than there are cores make ops slower, not wrong.
+      callers: threads of the program that call at the same time, 1 to n.
 
     Raises:
-      ValueError: n is out of range.
+      ValueError: n or callers are out of range.
       RuntimeError: ops have been made, or their memory planned, for another number of threads.
 
     Example:
@@ -42,10 +47,12 @@ def set_threads(n: int) -> None:
     """
     if isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n <= MOST_THREADS:
         raise ValueError(f"set_threads: n must be from 1 to {MOST_THREADS}, got {n!r}")
+    if isinstance(callers, bool) or not isinstance(callers, Integral) or not 1 <= callers <= n:
+        raise ValueError(f"set_threads: callers must be from 1 to n, which is {n}, got {callers!r}")
     try:
-        c_call("BlockdnnSetThreads", int(n))
+        c_call("BlockdnnSetThreads", int(n), int(callers))
     except ValueError as late:
-        if n != threads_in_use()[0]:
+        if callers > 1 or n != threads_in_use()[0]:
             raise RuntimeError(str(late)) from None
 
 

@@ -176,7 +176,7 @@ class Steps {
 void ParallelSteps(ThreadPool& pool, int64_t num_steps, int64_t num_chunks, StepBody body) {
   if (num_steps <= 0 || num_chunks <= 0) return;
   const int64_t num_regions =
-      std::min({static_cast<int64_t>(pool.num_threads()), num_chunks, kMaxRegions});
+      std::min({static_cast<int64_t>(pool.team_threads()), num_chunks, kMaxRegions});
   Steps steps(num_steps, num_chunks, num_regions, body);
   // A task begun late finds less left, or nothing.
   pool.ParallelFor(num_regions, [&](int64_t, int thread) { steps.Work(thread); });

@@ -144,7 +144,7 @@ void ParallelUnits(ThreadPool& pool, int64_t tasks, FunctionRef<void(UnitTaker&)
   if (kept->in_use) nested = std::make_unique<UnitTaker::Shared>();
   UnitTaker::Shared& shared = nested == nullptr ? *kept : *nested;
   shared.in_use = true;
-  shared.threads = std::min(pool.num_threads(), kMaxPublishers);
+  shared.threads = std::min(pool.team_threads(), kMaxPublishers);
   if (++shared.job > TaskRegions::kLastJob) {
     for (TaskRegion& region : shared.regions) region.left.store(0, std::memory_order_relaxed);
     for (TaskGroup& group : shared.groups) group.busy.store(0, std::memory_order_relaxed);
@@ -152,7 +152,7 @@ void ParallelUnits(ThreadPool& pool, int64_t tasks, FunctionRef<void(UnitTaker&)
   }
   shared.tasks = TaskRegions(shared.regions, shared.groups, shared.job,
                              std::min<int64_t>(tasks, shared.threads), tasks);
-  pool.ParallelFor(std::min<int64_t>(tasks, pool.num_threads()), [&](int64_t, int thread) {
+  pool.ParallelFor(std::min<int64_t>(tasks, pool.team_threads()), [&](int64_t, int thread) {
     UnitTaker taker(&shared, thread);
     body(taker);
   });

@@ -10,8 +10,9 @@
 namespace bd {
 namespace {
 
-// The number that was told, and whether ops rely on it: one word, since both change together.
-constexpr int kFixed = 1 << 30;
+// What was told, threads of a caller and callers, and whether ops rely on it: one word, since all
+// change together.
+constexpr int kFixed = 1 << 30, kCallerBits = 12;
 std::atomic<int> g_told{0};
 
 // The leading number of "4" or of OpenMP's list for nested regions, "4,2"; 0 for anything else.
@@ -46,7 +47,7 @@ PoolSize DecidePoolSize(const PoolSizeHints& hints) {
 PoolSize PoolSizeFor(int tensorflow) {
   const Machine& machine = ThisMachine();
   PoolSizeHints hints;
-  hints.told = g_told.load(std::memory_order_relaxed) & ~kFixed;
+  hints.told = (g_told.load(std::memory_order_relaxed) & ~kFixed) >> kCallerBits;
   hints.tensorflow = tensorflow;
   hints.tf_environment = getenv("TF_NUM_INTRAOP_THREADS");
   hints.omp_environment = getenv("OMP_NUM_THREADS");
@@ -61,17 +62,23 @@ int FixPoolSize(int tensorflow) {
   return PoolSizeFor(tensorflow).threads;
 }
 
-std::string SetPoolThreads(int threads) {
+std::string SetPoolThreads(int threads, int callers) {
+  const int told = threads / callers << kCallerBits | callers;
   int seen = g_told.load(std::memory_order_relaxed);
   do {
     if (seen & kFixed) {
-      return (seen & ~kFixed) == threads
+      return (seen & ~kFixed) == told
                  ? ""
                  : "set_threads comes too late: ops of this process have their threads already; "
                    "call it before the first op, model or memory plan";
     }
-  } while (!g_told.compare_exchange_weak(seen, threads, std::memory_order_relaxed));
+  } while (!g_told.compare_exchange_weak(seen, told, std::memory_order_relaxed));
   return "";
+}
+
+int PoolCallers() {
+  const int told = g_told.load(std::memory_order_relaxed) & ((1 << kCallerBits) - 1);
+  return std::max(1, told);
 }
 
 }  // namespace bd

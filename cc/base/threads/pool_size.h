@@ -1,6 +1,6 @@
 // How many threads ops run on, by the first of these that says a number:
 //
-//   1. the program             SetPoolThreads, which is bd.set_threads
+//   1. the program             SetPoolThreads, which is bd.set_threads: for all callers together
 //   2. TensorFlow's setting    intra_op_parallelism_threads of the session or of tf.config, where
 //                              it differs from the CPUs that TensorFlow takes unasked
 //   3. TF_NUM_INTRAOP_THREADS
@@ -20,7 +20,7 @@ constexpr int kMostPoolThreads = 1024;
 
 // What the rule knows; 0 and null where there is nothing.
 struct PoolSizeHints {
-  int told = 0;
+  int told = 0;  // of each caller
   int tensorflow = 0;
   const char* tf_environment = nullptr;  // TF_NUM_INTRAOP_THREADS
   const char* omp_environment = nullptr;
@@ -43,7 +43,11 @@ PoolSize PoolSizeFor(int tensorflow);
 // The same for an op that is being made; from the first call on the program's word is fixed.
 int FixPoolSize(int tensorflow);
 
-// Tells the number, 1 to kMostPoolThreads; an error if it comes too late.
-std::string SetPoolThreads(int threads);
+// Tells the number, 1 to kMostPoolThreads, which `callers` <= threads that call at the same time
+// share in equal parts; an error if it comes too late.
+std::string SetPoolThreads(int threads, int callers);
+
+// The callers that were told, 1 if none were.
+int PoolCallers();
 
 }  // namespace bd

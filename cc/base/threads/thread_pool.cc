@@ -2,7 +2,7 @@
 //
 //   caller                                     worker
 //   ------                                     ------
-//   TryLock, or run everything inline
+//   leases a team, or runs everything inline
 //   of each group: body, regions
 //   remaining = its threads    -- publish -->  waits until remaining > 0,
 //   sleepers > 0 ? hand out permits ------->   or sleeps for a permit
@@ -11,6 +11,14 @@
 //   expected += n - own shares
 //   finished == expected       <-- report ---  finished += own shares
 //   Unlock
+//
+// Teams. A team is a lock and the workers that whoever holds it commands. A caller alone has one of
+// all threads. One that finds every team taken runs its job inline, and doubles the number of teams
+// for the calls that follow, so that callers then have equal parts of the threads; who sees that
+// half of the teams would do, halves it. Teams of every number have workers of their own, which
+// start with the first job and sleep while another number is in use: a team is never changed, only
+// another one is leased, and a job that began in a team of all threads ends in it. Which number is
+// in use (`level`) is a hint that no result depends on: a lease is the team's own lock.
 //
 // Groups. Eight threads (task_regions.h) share what follows; a pool of eight is one group. So the
 // caller writes and reads a line or two a group, and no line is fought for by more threads.
@@ -58,6 +66,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "cc/base/cpu_limit.h"
 #include "cc/base/threads/pool_size.h"
@@ -104,11 +113,21 @@ void AdoptFloatControl(unsigned mxcsr) {
 
 constexpr auto kNoBody = [](int64_t, int) {};
 
+// Of a pool of several teams: whether this thread runs tasks, and what it calls is nested.
+thread_local bool in_body = false;
+
+// Of its team, between two looks of a caller at whether half as many teams would do. A network has
+// some 60.
+constexpr uint32_t kRunsPerLook = 64;
+
 }  // namespace
 
-struct ThreadPool::Impl {
-  explicit Impl(int workers)
-      : max_workers(workers),
+// One lease of threads: a caller and its workers.
+struct ThreadPool::Team {
+  // `all` threads there are in teams of this size.
+  Team(int workers, int all)
+      : all_threads(all),
+        max_workers(workers),
         threads(new pthread_t[workers]),
         region_list(new TaskRegion[workers + 1]),
         neighbours(NeighboursOf(workers + 1)),
@@ -193,10 +212,10 @@ struct ThreadPool::Impl {
     num_workers = 0;
   }
 
-  // The pools of Shared() by size, never freed. A plain array and no mutex: one
-  // held by another thread during a fork would hang the child.
-  static std::atomic<ThreadPool*> shared[];
-  static const struct JoinAtExit { ~JoinAtExit(); } join_at_exit;
+  // Runs of this team, and those of all teams of its level when its caller last looked. The count
+  // is written by who holds the lock and read by others now and then; the list is of the holder.
+  std::atomic<uint32_t> runs{0};
+  std::vector<uint32_t> runs_seen;
 
  private:
   // What neighbours share. The job: one line tells a spinning worker everything, and has what
@@ -264,7 +283,7 @@ struct ThreadPool::Impl {
   };
 
   struct WorkerStart {
-    Impl* pool;
+    Team* team;
     int thread;
   };
 
@@ -278,7 +297,7 @@ struct ThreadPool::Impl {
       groups[g].workers = 0;
     }
     // Spinning takes the core from whoever has the work when threads share it.
-    awake_nanoseconds = max_workers < AvailableCpus() ? kYieldNanoseconds : 0;
+    awake_nanoseconds = all_threads <= AvailableCpus() ? kYieldNanoseconds : 0;
 
     // Signals are for the application's threads; faults stay where they happen.
     sigset_t blocked, before;
@@ -299,7 +318,8 @@ struct ThreadPool::Impl {
   static void* WorkerMain(void* argument) {
     const std::unique_ptr<WorkerStart> start(static_cast<WorkerStart*>(argument));
     pthread_setname_np(pthread_self(), "tf_blockdnn");
-    start->pool->Work(start->thread);
+    in_body = true;
+    start->team->Work(start->thread);
     return nullptr;
   }
 
@@ -352,7 +372,7 @@ struct ThreadPool::Impl {
   alignas(kNoFalseSharing) std::atomic<uint64_t> lock{0};
   uint32_t job_number = 0;
 
-  alignas(kNoFalseSharing) const int max_workers;
+  alignas(kNoFalseSharing) const int all_threads, max_workers;
   int num_workers = 0;
   int64_t awake_nanoseconds = 0;
   const std::unique_ptr<pthread_t[]> threads;
@@ -362,19 +382,101 @@ struct ThreadPool::Impl {
   const std::unique_ptr<TaskGroup[]> task_groups;
 };
 
-ThreadPool::ThreadPool(int num_threads)
-    : impl_(new Impl(std::max(num_threads, 1) - 1)), num_threads_(std::max(num_threads, 1)) {}
+struct ThreadPool::Impl {
+  Impl(int threads, int callers) : first_teams(callers) {
+    for (int count = callers; threads > 1; count *= 2, threads /= 2, ++levels) {
+      for (int i = 0; i < count; ++i) {
+        teams.push_back(std::make_unique<Team>(threads - 1, count * threads));
+        teams.back()->runs_seen.resize(count);
+      }
+    }
+    if (teams.size() == 1) only = teams[0].get();
+  }
+
+  Team* Lease() {
+    if (only != nullptr) return only->TryLock() ? only : nullptr;
+    return in_body ? nullptr : LeaseOne();
+  }
+
+  void Return(Team* team) {
+    if (only == nullptr) in_body = false;
+    team->Unlock();
+  }
+
+  // The pools of Shared() by size, never freed. A plain array and no mutex: one
+  // held by another thread during a fork would hang the child.
+  static std::atomic<ThreadPool*> shared[];
+  static const struct JoinAtExit { ~JoinAtExit(); } join_at_exit;
+
+  // A level has twice the teams of the one before, of half the threads.
+  const int first_teams;
+  int levels = 0;
+  std::atomic<int> level{0};
+  std::vector<std::unique_ptr<Team>> teams;  // of all levels
+  Team* only = nullptr;                      // where there is one
+
+ private:
+  int CountOf(int l) const { return first_teams << l; }
+  Team& TeamOf(int l, unsigned i) const {
+    return *teams[CountOf(l) - first_teams + i % CountOf(l)];
+  }
+
+  // The team that this thread had last, if it is free: its workers have what the thread's tasks
+  // left in their caches.
+  Team* LeaseOne() {
+    static std::atomic<unsigned> next{0};
+    thread_local unsigned mine = next.fetch_add(1, std::memory_order_relaxed);
+    int seen = level.load(std::memory_order_relaxed);
+    for (int i = 0; i < CountOf(seen); ++i) {
+      Team& team = TeamOf(seen, mine + i);
+      if (!team.TryLock()) continue;
+      mine += i;
+      in_body = true;
+      const uint32_t runs = team.runs.load(std::memory_order_relaxed) + 1;
+      team.runs.store(runs, std::memory_order_relaxed);
+      if (seen > 0 && runs % kRunsPerLook == 0 && FewerWouldDo(seen, &team)) {
+        level.compare_exchange_strong(seen, seen - 1, std::memory_order_relaxed);
+      }
+      return &team;
+    }
+    if (seen + 1 < levels) {
+      level.compare_exchange_strong(seen, seen + 1, std::memory_order_relaxed);
+    }
+    return nullptr;
+  }
+
+  // Whether at most half of the teams ran anything since the holder of `team` looked last.
+  bool FewerWouldDo(int l, Team* team) const {
+    int busy = 0;
+    for (int i = 0; i < CountOf(l); ++i) {
+      const uint32_t runs = TeamOf(l, i).runs.load(std::memory_order_relaxed);
+      busy += runs != team->runs_seen[i];
+      team->runs_seen[i] = runs;
+    }
+    return 2 * busy <= CountOf(l);
+  }
+};
+
+ThreadPool::ThreadPool(int num_threads, int callers)
+    : impl_(new Impl(std::max(num_threads, 1), std::max(callers, 1))),
+      num_threads_(std::max(num_threads, 1)) {}
 
 ThreadPool::~ThreadPool() {
-  if (impl_->HasWorkers()) impl_->JoinWorkers();
+  for (const auto& team : impl_->teams) {
+    if (team->HasWorkers()) team->JoinWorkers();
+  }
   delete impl_;
+}
+
+int ThreadPool::team_threads() const {
+  return num_threads_ >> impl_->level.load(std::memory_order_relaxed);
 }
 
 void ThreadPool::ParallelFor(int64_t num_tasks, ParallelBody body) {
   const bool shares = num_tasks > 1 && num_threads_ > 1 && num_tasks <= TaskRegions::kMostTasks;
-  if (shares && impl_->TryLock()) {
-    impl_->Run(num_tasks, body);
-    impl_->Unlock();
+  if (Team* const team = shares ? impl_->Lease() : nullptr) {
+    team->Run(num_tasks, body);
+    impl_->Return(team);
     return;
   }
   for (int64_t task = 0; task < num_tasks; ++task) body(task, 0);
@@ -386,14 +488,16 @@ const ThreadPool::Impl::JoinAtExit ThreadPool::Impl::join_at_exit;
 ThreadPool::Impl::JoinAtExit::~JoinAtExit() {
   for (std::atomic<ThreadPool*>& slot : shared) {
     ThreadPool* pool = slot.load(std::memory_order_acquire);
-    if (pool == nullptr || !pool->impl_->HasWorkers()) continue;
-    // A job in flight gets 0.2 s; one that called exit() itself never ends.
-    for (int tries = 0; tries < 200; ++tries) {
-      if (pool->impl_->TryLock()) {
-        pool->impl_->JoinWorkers();
-        break;
+    if (pool == nullptr) continue;
+    for (const auto& team : pool->impl_->teams) {
+      // A job in flight gets 0.2 s; one that called exit() itself never ends.
+      for (int tries = 0; team->HasWorkers() && tries < 200; ++tries) {
+        if (team->TryLock()) {
+          team->JoinWorkers();
+          break;
+        }
+        usleep(1000);
       }
-      usleep(1000);
     }
   }
 }
@@ -403,7 +507,7 @@ ThreadPool& ThreadPool::Shared(int num_threads) {
   std::atomic<ThreadPool*>& slot = Impl::shared[num_threads];
   ThreadPool* pool = slot.load(std::memory_order_acquire);
   if (pool == nullptr) {
-    auto created = std::make_unique<ThreadPool>(num_threads);
+    auto created = std::make_unique<ThreadPool>(num_threads, PoolCallers());
     if (slot.compare_exchange_strong(pool, created.get(), std::memory_order_acq_rel)) {
       pool = created.release();
     }

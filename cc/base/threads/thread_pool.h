@@ -20,19 +20,25 @@ using ParallelBody = FunctionRef<void(int64_t task, int thread)>;
 
 class ThreadPool {
  public:
-  // `num_threads` counts the caller: a pool of 1 starts no worker. Workers start
-  // with the first job that needs them; nobody may use a pool being destroyed.
-  explicit ThreadPool(int num_threads);
+  // `num_threads` counts the caller: a pool of 1 starts no worker. So many for each of `callers`
+  // that call at the same time; where more do, they share all of these in equal parts, as long as
+  // a part has two threads. Workers start with the first job that needs them; nobody may use a
+  // pool being destroyed.
+  explicit ThreadPool(int num_threads, int callers = 1);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
+  // Of one ParallelFor at most: what plans and scratch are made for.
   int num_threads() const { return num_threads_; }
+
+  // About what one gets now, since others call, too.
+  int team_threads() const;
 
   // Runs body for every task in [0, num_tasks); returns when all are done.
   // Each thread takes the tasks of its region of them in order, then those at the end of others'.
-  // Safe from many callers at once: one takes the workers, the others (and
-  // calls from inside a body) run their tasks inline as thread 0. Workers compute
+  // Safe from many callers at once: each takes a team of workers; who finds none free, and
+  // who calls from inside a body, runs its tasks inline as thread 0. Workers compute
   // under the caller's rounding and flush-to-zero modes. Bodies must not throw.
   void ParallelFor(int64_t num_tasks, ParallelBody body);
 
@@ -47,12 +53,13 @@ class ThreadPool {
     ParallelFor(ranges, [&](int64_t t, int thread) { body(begin(t), begin(t + 1), thread); });
   }
 
-  // The process-wide pool of that size (clamped to 1 .. 1024), created at first
+  // The process-wide pool of that size (clamped to 1 .. 1024), for PoolCallers(), created at first
   // use, joined at exit and never freed. As with every pool, a forked child gets
   // workers of its own; fork from outside a body.
   static ThreadPool& Shared(int num_threads);
 
  private:
+  struct Team;
   struct Impl;
   Impl* impl_;
   int num_threads_;

@@ -78,8 +78,8 @@ int32_t BlockdnnThreads(int32_t tensorflow, const char** source) {
   return size.threads;
 }
 
-const char* BlockdnnSetThreads(int32_t threads) {
-  return bd::ErrorToC(bd::SetPoolThreads(threads));
+const char* BlockdnnSetThreads(int32_t threads, int32_t callers) {
+  return bd::ErrorToC(bd::SetPoolThreads(threads, callers));
 }
 
 const char* BlockdnnLayoutName(int32_t layout) {

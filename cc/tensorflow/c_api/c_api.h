@@ -25,7 +25,7 @@ BD_EXPORT const char* BlockdnnActiveIsa();
 BD_EXPORT int32_t BlockdnnThreads(int32_t tensorflow, const char** source);
 
 // See bd::SetPoolThreads.
-BD_EXPORT const char* BlockdnnSetThreads(int32_t threads);
+BD_EXPORT const char* BlockdnnSetThreads(int32_t threads, int32_t callers);
 
 // Names in the order of the enumerations Layout and DataType; null beyond the last.
 BD_EXPORT const char* BlockdnnLayoutName(int32_t layout);

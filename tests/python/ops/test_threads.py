@@ -50,7 +50,7 @@ print(json.dumps([before["threads"], ops, bd.info()["threads"], before["threads_
             7,
             "TensorFlow's intra-op setting",
         ),
-        ({"TF_NUM_INTRAOP_THREADS": "5"}, "bd.set_threads(9)", 9, "bd.set_threads"),
+        ({"TF_NUM_INTRAOP_THREADS": "5"}, "bd.set_threads(9, callers=2)", 4, "bd.set_threads"),
     ],
 )
 def test_who_decides(environ, first, threads, source):
@@ -73,7 +73,7 @@ try:
 except RuntimeError as error:
     print(json.dumps([str(error), bd.info()["threads"]]))
 """
-    error, threads = run("bd.set_threads(2)\nbd.set_threads(3)\n" + late)
+    error, threads = run("bd.set_threads(2, callers=2)\nbd.set_threads(3)\n" + late)
     assert "set_threads comes too late" in error and "\n" not in error
     assert threads == 3
 
@@ -82,6 +82,12 @@ except RuntimeError as error:
 def test_a_number_of_no_sense(n):
     with pytest.raises(ValueError, match="n must be from 1 to 1024, got"):
         bd.set_threads(n)
+
+
+@pytest.mark.parametrize("callers", [0, 3, 1.0, None, True])
+def test_callers_of_no_sense(callers):
+    with pytest.raises(ValueError, match="callers must be from 1 to n, which is 2, got"):
+        bd.set_threads(2, callers=callers)
 
 
 _NETWORK = """

@@ -4,178 +4,81 @@
 // another core when somebody else has written it, or, to write it, when somebody else has read it.
 // Where turns end at any access, by chance, the same code goes through interleavings that threads
 // of two cores would not meet.
+#define bd counted
 #include <gtest/gtest.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <time.h>
-#include <ucontext.h>
-#include <unistd.h>
-#include <xmmintrin.h>
 
-#include <algorithm>
-#include <atomic>
 #include <bitset>
 #include <cstdio>
-#include <functional>
-#include <memory>
 #include <random>
 #include <unordered_map>
-#include <vector>
 
-namespace lines {
+#include "tests/cc/base/threads/fibers.h"
+
+namespace {
 
 constexpr int kMostThreads = 256;
 
-struct Fiber {
-  ucontext_t context;
-  std::vector<char> stack;
-  std::function<void()> body;
-  bool done = false;
-};
-
-// Fiber 0 is the caller. They take turns, each from one pause to the next.
+// Fibers take turns, each from one pause to the next, or at any access.
 struct Machine {
   struct Line {
     std::bitset<kMostThreads> holders;
-    int writer = -1;  // who may write it, the others having dropped it
+    size_t writer = kMostThreads;  // who may write it, the others having dropped it
   };
 
-  std::vector<std::unique_ptr<Fiber>> fibers;
-  size_t current = 0;
   std::unordered_map<uintptr_t, Line> lines;
   std::vector<int64_t> fetched = std::vector<int64_t>(kMostThreads);
   bool by_chance = false;
   std::minstd_rand random;
 
   void Clear() {
-    fibers.clear();
-    fibers.push_back(std::make_unique<Fiber>());
-    current = 0;
+    fibers::Clear();
     by_chance = false;
     lines.clear();
     std::fill(fetched.begin(), fetched.end(), 0);
   }
-  void Yield() {
-    const size_t from = current;
-    do {
-      current = (by_chance ? random() : current + 1) % fibers.size();
-    } while (fibers[current]->done);
-    if (current != from) swapcontext(&fibers[from]->context, &fibers[current]->context);
-  }
-  void Read(const void* p) {
-    if (by_chance && random() % 2 == 0) Yield();
-    Line& line = lines[reinterpret_cast<uintptr_t>(p) / 64];
-    if (line.holders[current]) return;
-    line.holders[current] = true;
-    line.writer = -1;
-    ++fetched[current];
-  }
-  void Write(const void* p) {
-    if (by_chance && random() % 2 == 0) Yield();
-    Line& line = lines[reinterpret_cast<uintptr_t>(p) / 64];
-    const int me = static_cast<int>(current);
-    if (line.writer == me) return;
-    line.holders.reset();
-    line.holders[current] = true;
-    line.writer = me;
-    ++fetched[current];
+  Line& Touch(const void* p) {
+    if (by_chance && random() % 2 == 0) fibers::OnPause();
+    return lines[reinterpret_cast<uintptr_t>(p) / 64];
   }
 };
-Machine machine;
+Machine& machine = *new Machine;  // pools at exit still touch it
 
-void RunFiber() {
-  Fiber& fiber = *machine.fibers[machine.current];
-  fiber.body();
-  fiber.done = true;
-  for (;;) machine.Yield();
+}  // namespace
+
+namespace fibers {
+
+void OnPause() {
+  size_t next = current;
+  do {
+    next = (machine.by_chance ? machine.random() : next + 1) % all.size();
+  } while (all[next]->done);
+  SwitchTo(next);
 }
 
-int Create(pthread_t* thread, void* (*main)(void*), void* argument) {
-  *thread = machine.fibers.size();
-  auto fiber = std::make_unique<Fiber>();
-  fiber->stack.resize(256 << 10);
-  fiber->body = [=] { main(argument); };
-  getcontext(&fiber->context);
-  fiber->context.uc_stack.ss_sp = fiber->stack.data();
-  fiber->context.uc_stack.ss_size = fiber->stack.size();
-  makecontext(&fiber->context, RunFiber, 0);
-  machine.fibers.push_back(std::move(fiber));
-  return 0;
+void OnRead(const void* p) {
+  Machine::Line& line = machine.Touch(p);
+  if (line.holders[current]) return;
+  line.holders[current] = true;
+  line.writer = kMostThreads;
+  ++machine.fetched[current];
 }
 
-void Join(pthread_t thread) {
-  while (!machine.fibers[thread]->done) machine.Yield();
+void OnWrite(const void* p) {
+  Machine::Line& line = machine.Touch(p);
+  if (line.writer == current) return;
+  line.holders.reset();
+  line.holders[current] = true;
+  line.writer = current;
+  ++machine.fetched[current];
 }
 
-}  // namespace lines
-
-namespace std {
-
-template <typename T>
-class counted_atomic {
- public:
-  counted_atomic() = default;
-  constexpr counted_atomic(T value) : value_(value) {}
-  T load(memory_order = memory_order_seq_cst) const {
-    lines::machine.Read(this);
-    return value_;
-  }
-  void store(T value, memory_order = memory_order_seq_cst) { Written() = value; }
-  T fetch_add(T value, memory_order = memory_order_seq_cst) {
-    T& mine = Written();
-    const T before = mine;
-    mine = static_cast<T>(mine + value);
-    return before;
-  }
-  T fetch_sub(T value, memory_order = memory_order_seq_cst) {
-    return fetch_add(static_cast<T>(T{} - value));
-  }
-  T fetch_and(T value, memory_order = memory_order_seq_cst) {
-    const T before = Written();
-    value_ &= value;
-    return before;
-  }
-  bool compare_exchange_weak(T& seen, T next, memory_order = memory_order_seq_cst,
-                             memory_order = memory_order_seq_cst) {
-    const bool same = Written() == seen;
-    seen = value_;
-    if (same) value_ = next;
-    return same;
-  }
-  bool compare_exchange_strong(T& seen, T next, memory_order = memory_order_seq_cst,
-                               memory_order = memory_order_seq_cst) {
-    return compare_exchange_weak(seen, next);
-  }
-
- private:
-  T& Written() {
-    lines::machine.Write(this);
-    return value_;
-  }
-  T value_;
-};
-
-}  // namespace std
-
-// The pool's own sources, with these atomics and threads, in a namespace of their own.
-#define bd counted
-#define atomic counted_atomic
-#define pthread_create(thread, attributes, main, argument) lines::Create(thread, main, argument)
-#define pthread_join(thread, result) lines::Join(thread)
-#define pthread_setname_np(thread, name)
-#define clock_gettime(clock, time) (*(time) = {})
-#define sched_yield() lines::machine.Yield()
-#define _mm_pause() lines::machine.Yield()
-#include "cc/base/threads/parallel_steps.cc"
-#include "cc/base/threads/parallel_units.cc"
-#include "cc/base/threads/thread_pool.cc"
+}  // namespace fibers
 
 namespace counted {
+
 int AvailableCpus() { return 1 << 20; }
-}  // namespace counted
+int PoolCallers() { return 1; }
 
-namespace counted {
 namespace {
 
 struct Fetched {
@@ -185,10 +88,10 @@ struct Fetched {
 // Lines of a call, once caches are warm.
 Fetched Count(int threads, const std::function<void(ThreadPool&)>& call, int64_t times = 1) {
   constexpr int kWarm = 3, kCalls = 4;
-  lines::machine.Clear();
+  machine.Clear();
   ThreadPool pool(threads);
   for (int i = 0; i < kWarm; ++i) call(pool);
-  std::vector<int64_t>& fetched = lines::machine.fetched;
+  std::vector<int64_t>& fetched = machine.fetched;
   std::fill(fetched.begin(), fetched.end(), 0);
   for (int i = 0; i < kCalls; ++i) call(pool);
   const auto of_a_call = [&](int64_t count) {
@@ -204,7 +107,7 @@ Fetched Count(int threads, const std::function<void(ThreadPool&)>& call, int64_t
 }
 
 void Work(int64_t pauses) {
-  for (int64_t i = 0; i < pauses; ++i) lines::machine.Yield();
+  for (int64_t i = 0; i < pauses; ++i) fibers::OnPause();
 }
 
 constexpr int kThreads[] = {2, 4, 8, 16, 32, 64, 128};
@@ -263,15 +166,11 @@ TEST(Lines, OfUnits) {
   }
 }
 
-// More jobs than have a number, of all sizes.
+// More jobs than have a number, of all sizes, by several callers at the same time.
 TEST(Lines, EveryTaskRunsOnceInAnyOrderOfAccesses) {
-  for (int threads : {2, 3, 8, 9, 20, 70}) {
-    lines::machine.Clear();
-    ThreadPool pool(threads);
-    lines::machine.random.seed(threads);
-    lines::machine.by_chance = true;
-    for (int64_t job = 0; job < 300; ++job) {
-      const int64_t tasks = 1 + lines::machine.random() % (job % 3 == 0 ? 3 * threads : threads);
+  const auto run_jobs = [](ThreadPool& pool, int threads, int64_t jobs) {
+    for (int64_t job = 0; job < jobs; ++job) {
+      const int64_t tasks = 1 + machine.random() % (job % 3 == 0 ? 3 * threads : threads);
       std::vector<int> runs(tasks), units(4 * tasks), steps(tasks);
       pool.ParallelFor(tasks, [&](int64_t task, int) { ++runs[task]; });
       ParallelUnits(pool, tasks, [&](UnitTaker& taker) {
@@ -294,8 +193,42 @@ TEST(Lines, EveryTaskRunsOnceInAnyOrderOfAccesses) {
       for (int count : steps) ASSERT_EQ(count, 3) << threads << " threads, job " << job;
       ASSERT_TRUE(in_order) << threads << " threads, job " << job;
     }
-    lines::machine.by_chance = false;
+  };
+  for (int callers : {1, 3}) {
+    for (int threads : {2, 3, 8, 9, 20, 70}) {
+      machine.Clear();
+      ThreadPool pool(threads);
+      machine.random.seed(threads);
+      machine.by_chance = true;
+      std::vector<size_t> others(callers - 1);
+      for (size_t& fiber : others) fiber = fibers::Create([&] { run_jobs(pool, threads, 10); });
+      run_jobs(pool, threads, callers == 1 ? 120 : 10);
+      for (size_t fiber : others) fibers::Join(fiber);
+      machine.by_chance = false;
+    }
   }
+}
+
+// Callers that are alone again get all threads again.
+TEST(Lines, OfCallersThatShare) {
+  machine.Clear();
+  ThreadPool pool(16);
+  int64_t first = 0, second = 0;
+  const size_t other = fibers::Create([&] {
+    for (; second < 200; ++second) pool.ParallelFor(16, [](int64_t, int) { Work(20); });
+  });
+  std::vector<int> team_threads;
+  while (second < 200) {
+    pool.ParallelFor(16, [](int64_t, int) { Work(20); });
+    if (++first > 20) team_threads.push_back(pool.team_threads());
+  }
+  fibers::Join(other);
+  EXPECT_EQ(*std::min_element(team_threads.begin(), team_threads.end()), 8);
+  EXPECT_EQ(*std::max_element(team_threads.begin(), team_threads.end()), 8);
+  EXPECT_GT(first, 100);  // a caller who runs inline meanwhile takes eight times as long
+  EXPECT_LT(first, 400);
+  for (int i = 0; i < 200; ++i) pool.ParallelFor(16, [](int64_t, int) { Work(20); });
+  EXPECT_EQ(pool.team_threads(), 16);
 }
 
 }  // namespace

@@ -103,12 +103,18 @@ TEST(PoolSize, IsBounded) {
 
 // One test, since the number is the process's: told, told anew, fixed.
 TEST(PoolSize, TheProgramSpeaksUntilTheFirstOp) {
-  EXPECT_EQ(SetPoolThreads(7), "");
+  EXPECT_EQ(PoolCallers(), 1);
+  EXPECT_EQ(SetPoolThreads(7, 1), "");
   EXPECT_EQ(PoolSizeFor(2).threads, 7);
-  EXPECT_EQ(SetPoolThreads(3), "");
+  EXPECT_EQ(SetPoolThreads(kMostPoolThreads, 1), "");
+  EXPECT_EQ(PoolSizeFor(2).threads, kMostPoolThreads);
+  EXPECT_EQ(SetPoolThreads(kMostPoolThreads, kMostPoolThreads), "");
+  EXPECT_EQ(PoolCallers(), kMostPoolThreads);
+  EXPECT_EQ(SetPoolThreads(7, 2), "");
   EXPECT_EQ(FixPoolSize(0), 3);
-  EXPECT_EQ(SetPoolThreads(3), "");
-  EXPECT_NE(SetPoolThreads(4).find("set_threads comes too late"), std::string::npos);
+  EXPECT_EQ(PoolCallers(), 2);
+  EXPECT_EQ(SetPoolThreads(7, 2), "");
+  EXPECT_NE(SetPoolThreads(3, 1).find("set_threads comes too late"), std::string::npos);
   EXPECT_EQ(FixPoolSize(5), 3);
 }
 

@@ -32,22 +32,43 @@ int64_t ParallelSum(ThreadPool& pool, int64_t n) {
   return sum;
 }
 
-// True if num_threads() tasks are all in progress at the same time, which takes
-// every thread of the pool; gives up after ten seconds.
-bool AllThreadsMeet(ThreadPool& pool) {
-  const int threads = pool.num_threads();
+// True if so many tasks are all in progress at the same time, which takes as many threads, and
+// then `leave` is true; gives up after ten seconds.
+bool ThreadsMeet(ThreadPool& pool, int threads, std::atomic<int>* arrived,
+                 const std::atomic<bool>& leave) {
   const auto deadline = Clock::now() + std::chrono::seconds(10);
-  std::atomic<int> arrived{0};
   std::atomic<bool> late{false};
   pool.ParallelFor(threads, [&](int64_t, int) {
-    arrived.fetch_add(1);
-    while (arrived.load() < threads && !late.load()) {
+    arrived->fetch_add(1);
+    while ((arrived->load() < threads || !leave.load()) && !late.load()) {
       sched_yield();
       if (Clock::now() > deadline) late = true;
     }
   });
   return !late;
 }
+
+// The same of all threads that a call now gets.
+bool AllThreadsMeet(ThreadPool& pool) {
+  std::atomic<int> arrived{0};
+  return ThreadsMeet(pool, pool.team_threads(), &arrived, true);
+}
+
+// A caller whose threads meet until it leaves.
+struct Holder {
+  Holder(ThreadPool& pool, int threads)
+      : thread(
+            [this, &pool, threads] { EXPECT_TRUE(ThreadsMeet(pool, threads, &arrived, leave)); }) {
+    while (arrived < threads) sched_yield();
+  }
+  ~Holder() {
+    leave = true;
+    thread.join();
+  }
+  std::atomic<int> arrived{0};
+  std::atomic<bool> leave{false};
+  std::thread thread;
+};
 
 class ThreadPoolSizes : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, ThreadPoolSizes, testing::Values(1, 2, 3, 8, 64));
@@ -210,10 +231,8 @@ TEST(ThreadPool, NestedPoolsMakeProgress) {
   EXPECT_EQ(sum, 20 * 10 * 190);
 }
 
-// 32 callers, a pool of 8: far more threads than any test machine has cores.
-TEST(ThreadPool, ManyCallersAtOnce) {
-  ThreadPool& pool = ThreadPool::Shared(8);
-  const auto stop = Clock::now() + std::chrono::seconds(1);
+void CallFromMany(ThreadPool& pool) {
+  const auto stop = Clock::now() + std::chrono::milliseconds(500);
   std::atomic<int64_t> wrong{0};
   std::vector<std::thread> callers;
   for (int c = 0; c < 32; ++c) {
@@ -225,6 +244,36 @@ TEST(ThreadPool, ManyCallersAtOnce) {
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// 32 callers, a pool of 8 or 64: far more threads than any test machine has cores.
+TEST(ThreadPool, ManyCallersAtOnce) {
+  for (int threads : {8, 64}) CallFromMany(ThreadPool::Shared(threads));
+}
+
+// Two callers have half of the threads each, and one that remains has all again.
+TEST(ThreadPool, CallersShareTheThreads) {
+  ThreadPool pool(8);
+  {
+    const Holder all(pool, 8);
+    EXPECT_EQ(ParallelSum(pool, 5), 10);  // inline
+    EXPECT_EQ(pool.team_threads(), 4);
+  }
+  {
+    const Holder half(pool, 4), other_half(pool, 4);
+    EXPECT_EQ(pool.team_threads(), 4);
+  }
+  for (int run = 0; run < 128; ++run) EXPECT_EQ(ParallelSum(pool, 5), 10);
+  EXPECT_EQ(pool.team_threads(), 8);
+  EXPECT_TRUE(AllThreadsMeet(pool));
+}
+
+// As many callers as are told have the threads that they are told, from the first job on.
+TEST(ThreadPool, ToldCallersHaveTeamsOfTheirOwn) {
+  ThreadPool pool(3, 2);
+  EXPECT_EQ(pool.num_threads(), 3);
+  const Holder one(pool, 3), other(pool, 3);
+  EXPECT_EQ(pool.team_threads(), 3);
 }
 
 TEST(ThreadPool, HeavilyOversubscribedPoolsFinish) {
