@@ -75,15 +75,18 @@ std::shared_ptr<const StaticPlan> Region::Find(absl::Span<const Tensor> argument
 
 void Region::Add(std::shared_ptr<const StaticPlan> plan, absl::Span<const Tensor> arguments) {
   if (plan == nullptr) return;
+  bool is_first = true;
   {
     std::lock_guard<ForkSafeMutex> lock(mutex_);
     for (Known& known : known_) {
+      is_first = is_first && known.plan == nullptr;
       if (known.plan == nullptr && known.Describes(arguments)) known.plan = std::move(plan);
     }
     sequence_.ReleaseWeights();
   }
   // From now on tensors lie in an arena: what they had for packing and for the runs so far is free.
-  ReturnFreeMemory();
+  // Of further shapes that is little, and asking often makes TensorFlow's allocator grow.
+  if (is_first) ReturnFreeMemory();
 }
 
 void Region::GiveUp() {
