@@ -106,7 +106,8 @@ def _costs(document: dict) -> list[str]:
         (r.row for each in by_class(document).values() for r in each),
         key=_lead(OURS),
     )
-    lines.append(f"Where the lead is smallest: {_compared(small, OURS, 'fast(x)')}")
+    says = "Where a peer is faster" if _lead(OURS)(small) < 1 else "Where the lead is smallest"
+    lines.append(f"{says}: {_compared(small, OURS, 'fast(x)')}")
     loaded = [row for row in document["networks"] if timed(row, LOADED) and row["batch"] == 1]
     if loaded:
         row = min(loaded, key=_lead(LOADED))
