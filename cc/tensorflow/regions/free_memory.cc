@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +17,12 @@ constexpr size_t kPage = 4096;
 constexpr int64_t kLargest = int64_t{64} << 20;
 // Smaller ones are many, and hold little.
 constexpr int64_t kSmallest = int64_t{1} << 20;
+// A block that no free one can give comes from memory that the allocator takes anew, twice as much
+// each time, until it has all that it may have, and then every caller waits ten seconds for it. So
+// what is asked for together, twice this part of the limit at most, stays far below.
+constexpr int64_t kPartOfLimit = 16;
+// Of one size, blocks without pages before the next size is tried.
+constexpr size_t kMostEmpty = 4;
 
 // Whether any page of the block was resident; none is now.
 bool DropPages(void* block, size_t bytes) {
@@ -33,14 +40,14 @@ void DropFreeBlocks(tensorflow::Allocator* allocator) {
   const auto stats = allocator->GetStats();  // None where freed memory is not kept.
   if (!stats) return;
   // At most so much of what the allocator has had is free. Where blocks have no pages, more of that
-  // size may follow that have, but not beyond this. Nor beyond half of what it may have in all: one
-  // that is near its limit waits ten seconds for a block that it does not have.
-  const int64_t room = stats->bytes_limit.value_or(0) / 2;
-  int64_t left = std::min(stats->peak_bytes_in_use, room) - stats->bytes_in_use;
+  // size may follow that have, but not beyond this.
+  const int64_t limit = stats->bytes_limit.value_or(0), used = stats->bytes_in_use;
+  if (used > limit / 2) return;
+  int64_t left = std::min(stats->peak_bytes_in_use - used, limit / kPartOfLimit);
   std::vector<void*> held;
   for (int64_t bytes = kLargest; bytes >= kSmallest; bytes -= bytes / 4) {
     std::vector<void*> empty;
-    while (static_cast<int64_t>(empty.size() + 1) * bytes <= left) {
+    while (empty.size() < kMostEmpty && static_cast<int64_t>(empty.size() + 1) * bytes <= left) {
       void* const block = allocator->AllocateRaw(tensorflow::Allocator::kAllocatorAlignment, bytes);
       if (block == nullptr) break;
       const bool dropped = DropPages(block, bytes);
@@ -55,10 +62,14 @@ void DropFreeBlocks(tensorflow::Allocator* allocator) {
 }  // namespace
 
 void ReturnFreeMemory() {
+  // One thread does it for all: several would ask for as many times the room.
+  static std::atomic<bool> busy{false};
+  if (busy.exchange(true, std::memory_order_acquire)) return;
   DropFreeBlocks(tensorflow::cpu_allocator());
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
+  busy.store(false, std::memory_order_release);
 }
 
 }  // namespace bd
