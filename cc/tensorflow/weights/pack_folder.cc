@@ -215,6 +215,10 @@ bool PackFolder::Make() {
   namespace fs = std::filesystem;
   std::error_code error;
   fs::create_directories(place_, error);
+  if (error) {
+    errno = error.value();
+    return false;
+  }
   const bool is_new = mkdir(folder_.c_str(), 0777) == 0;
   if (!is_new && errno != EEXIST) return false;
   // Loops that call for the next entry throw where a folder cannot be read.
