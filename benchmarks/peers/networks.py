@@ -244,24 +244,18 @@ PEERS = {
         )
         for precision in ("int8", "int8-dynamic", "bf16")
     },
-    "onnxruntime-int8": Peer(
-        "ONNX Runtime, int8",
-        onnxruntime,
-        ("onnxruntime", "tf2onnx"),
-        modules=("onnxruntime",),
-        venv="onnx",
-        format="onnx_int8",
-        precision="int8",
-    ),
-    "onnxruntime-int8-dynamic": Peer(
-        "ONNX Runtime, int8-dynamic",
-        onnxruntime,
-        ("onnxruntime", "tf2onnx"),
-        modules=("onnxruntime",),
-        venv="onnx",
-        format="onnx_int8_dynamic",
-        precision="int8",
-    ),
+    **{
+        f"onnxruntime-{kind}": Peer(
+            f"ONNX Runtime, {kind}",
+            onnxruntime,
+            ("onnxruntime", "tf2onnx"),
+            modules=("onnxruntime",),
+            venv="onnx",
+            format=f"onnx_{kind.replace('-', '_')}",
+            precision="int8",
+        )
+        for kind in ("int8", "int8-dynamic")
+    },
     "openvino-int8": Peer(
         "OpenVINO, int8",
         openvino,

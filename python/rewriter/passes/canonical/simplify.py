@@ -195,7 +195,9 @@ def _divide_by_number(node: Node, body: Body) -> None:
 def _multiply(node: Node, body: Body) -> None:
     """Nothing is multiplied, or divided, by 1."""
     for x, other in (node.inputs, node.inputs[::-1])[: 2 if node.op == "Mul" else 1]:
-        if _number(other, body) == 1.0 and body.shapes.equal(x, node.ref):
+        is_constant = body.view.producer(other).op == "Const"
+        number = body.constants.scalar(other) if is_constant else _number(other, body)
+        if number == 1.0 and body.shapes.equal(x, node.ref):
             return _bypass(node, body, x)
     return _spread(node, body)
 
@@ -216,8 +218,6 @@ def _number(ref: Ref, body: Body, depth: int = 4) -> float | None:
     node, shapes = body.view.producer(ref), body.shapes
     if node.op in _ALIKE or not depth:
         return _ALIKE.get(node.op)
-    if node.op == "Const":
-        return body.constants.scalar(ref)
     if node.op == "Reshape":
         return _number(node.inputs[0], body, depth - 1)
     if node.op == "AddV2":

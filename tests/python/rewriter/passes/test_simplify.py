@@ -233,3 +233,14 @@ def test_a_division_by_one_that_broadcasts_stays(rewrite_beside):
     result = rewrite_beside(lambda x: tf.exp(x) / tf.ones([3, 1]), [1, 20])
     assert result.ops["RealDiv"] == 1
     result.assert_same(np.ones([1, 20], np.float32))
+
+
+def test_a_sum_of_fractions_stays(rewrite_beside):
+    """It is rounded at each addition, so that it is no multiple of one of them to the bit."""
+
+    def share(x):
+        return tf.math.divide_no_nan(x, tf.reduce_sum(tf.raw_ops.ZerosLike(x=x) + 0.1))
+
+    result = rewrite_beside(share, [7, 9])
+    assert result.ops["DivNoNan"] == 1
+    result.assert_same(np.ones([7, 9], np.float32))
