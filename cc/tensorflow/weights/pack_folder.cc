@@ -29,8 +29,10 @@ namespace {
 // Packed forms of one weight may be several, for several shapes, and each is up to four times as
 // large as the weight.
 constexpr int64_t kMostGrowth = 8;
-// Of a file system stay free, so that weights are not what fills it.
+// Stay free, so that weights are not what fills a file system: a twentieth of it, and of a large one
+// a gigabyte, since shares of a large disk are more than what most disks have left.
 constexpr int64_t kFreeShare = 20;
+constexpr int64_t kMostFree = int64_t{1} << 30;
 
 constexpr const char* kPart = "part-";  // How the name of a file begins that is not complete.
 
@@ -256,7 +258,8 @@ bool PackFolder::HasRoomFor(int64_t bytes) {
   struct statvfs disk;
   if (statvfs(folder_.c_str(), &disk) != 0) return false;
   const int64_t unit = static_cast<int64_t>(disk.f_frsize);
-  const int64_t stays = static_cast<int64_t>(disk.f_blocks / kFreeShare) * unit;
+  const int64_t share = static_cast<int64_t>(disk.f_blocks / kFreeShare) * unit;
+  const int64_t stays = std::min(share, kMostFree);
   if (static_cast<int64_t>(disk.f_bavail) * unit - bytes < stays) return false;
   return used_.fetch_add(bytes) + bytes <= room_;
 }
