@@ -29,8 +29,8 @@ namespace {
 // Packed forms of one weight may be several, for several shapes, and each is up to four times as
 // large as the weight.
 constexpr int64_t kMostGrowth = 8;
-// Stay free, so that weights are not what fills a file system: a twentieth of it, and of a large one
-// a gigabyte, since shares of a large disk are more than what most disks have left.
+// Stay free, so that weights are not what fills a file system: a twentieth of it, and of a large
+// one a gigabyte, since shares of a large disk are more than what most disks have left.
 constexpr int64_t kFreeShare = 20;
 constexpr int64_t kMostFree = int64_t{1} << 30;
 
