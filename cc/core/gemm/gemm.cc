@@ -239,6 +239,43 @@ RowsInDigits DigitsOf(const GemmPlan& plan, const GemmArgs& args, int64_t rows) 
   return result;
 }
 
+bool AreFinite(const float* x, int64_t count) {
+  float zero = 0;
+  for (int64_t i = 0; i < count; ++i) zero += x[i] * 0.f;
+  return zero == 0;
+}
+
+// A row times a block of a B with steps, of whose numbers each becomes a float before it is
+// multiplied, as for many rows: of an infinity times numbers plus the same times offsets, and of
+// 3e38 times numbers, the sums would not be finite where those of the product are. Begins at
+// dst[16].
+void MultiplyWidened(const GemmPlan& plan, const GemmArgs& args, int64_t row, int64_t block,
+                     float* dst) {
+  constexpr int64_t kAtOnce = 64;  // rows of B: whole lines, as groups are
+  const ProductKernels& kernels = ProductKernelsFor(plan.isa);
+  const int64_t k = plan.desc.k, n = plan.desc.n, group = RowsOfGroup(plan);
+  const int column = 0;
+  alignas(64) float steps[kBlock], offsets[kBlock], floats[kAtOnce * kBlock];
+  ProductArgs p = {};
+  p.weights = DataType::f32;
+  p.inner_rows = p.rows = p.num_panels = 1;
+  p.panels = floats;
+  p.column = &column;
+  p.init = p.dst = dst;
+  for (int64_t first = 0; first < k; first += p.k) {
+    const float* of_group = args.b_scales + first / group * n;
+    CopyColumns(of_group, block * kBlock, kBlock, n, steps);
+    if (plan.desc.b == DataType::u8) {
+      CopyColumns(of_group + CeilDiv(k, group) * n, block * kBlock, kBlock, n, offsets);
+    }
+    p.k = std::min({kAtOnce, group - first % group, k - first});
+    kernels.widen({plan.desc.b, NarrowBlock(plan, args, block) + PanelFloats(plan.desc.b, first),
+                   p.k, steps, floats, kBlock, offsets});
+    p.src = static_cast<const float*>(args.a) + row * args.a_row_stride + first;
+    kernels.multiply(p);
+  }
+}
+
 // Few rows times blocks [begin, end) of a B that widens, as it is.
 void RunNarrow(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& in_digits,
                int64_t rows, Range blocks) {
@@ -309,6 +346,11 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& i
         one.dst = sums + row * kBlock;
         kernels.multiply(one);
       }
+    }
+    for (int64_t i = 0; i < count * rows && p.unscale != nullptr; ++i) {
+      if (AreFinite(sums + i * kBlock, kBlock)) continue;
+      std::copy_n(bias + i / rows * of_block, kBlock, sums + i * kBlock);
+      MultiplyWidened(plan, args, i % rows, block + i / rows, sums + i * kBlock);
     }
     TileArgs tile = {};
     BindC(plan, of_c, 0, {block, count, 0}, nullptr, &tile);
