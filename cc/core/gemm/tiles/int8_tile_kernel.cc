@@ -84,18 +84,19 @@ void RowOfFloats(const NarrowRow& row, uint8_t* dst) {
   int64_t i = 0;
   for (; i + kFour <= row.count; i += kFour) {
     BD_UNROLL
-    for (int v = 0; v < 4; ++v) chain[v] = Max(Abs(load(i + v * kLanes)), chain[v]);
+    for (int v = 0; v < 4; ++v) chain[v] = MaxOrNan(chain[v], Abs(load(i + v * kLanes)));
   }
   for (; i < row.count; i += kLanes) {
-    chain[0] = Max(Abs(load_n(i, AtMostLanes(row.count - i))), chain[0]);
+    chain[0] = MaxOrNan(chain[0], Abs(load_n(i, AtMostLanes(row.count - i))));
   }
   float lanes[kLanes], most = 0;
-  Store(lanes, Max(Max(chain[0], chain[1]), Max(chain[2], chain[3])));
-  for (float x : lanes) most = x > most ? x : most;
-  // Infinite numbers saturate.
-  constexpr float kEpsilon = 1e-7f, kMost = 0x1p120f;
-  const float inverse = 127.f / ((most < kMost ? most : kMost) + kEpsilon);
-  *row.scale = 1.f / inverse;
+  Store(lanes, MaxOrNan(MaxOrNan(chain[0], chain[1]), MaxOrNan(chain[2], chain[3])));
+  for (float x : lanes) most = x > most || x != x ? x : most;
+  // Infinite numbers saturate, and the row's scale is infinite; with a NaN it is one.
+  constexpr float kEpsilon = 1e-7f, kMost = 3.40282347e38f;
+  const bool finite = most <= kMost;
+  const float inverse = 127.f / ((finite ? most : kMost) + kEpsilon);
+  *row.scale = finite ? 1.f / inverse : most;
   const Vec low = Set1(-127.f), high = Set1(127.f), factor = Set1(inverse);
   const Quantizer to(Quantization{1.f, 128});
   // A NaN stays one, as the second operand.

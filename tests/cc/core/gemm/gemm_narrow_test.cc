@@ -38,6 +38,34 @@ TEST_P(GemmNarrowTest, TailsOfTwoByTwoTiles) {
   }
 }
 
+// A row that becomes bytes is of its own kind: enormous, infinite or not a number; its neighbours
+// do not notice.
+TEST_P(GemmNarrowTest, RowsOfFloatsOfAnyKind) {
+  constexpr int64_t m = 5, k = 90, n = 18;
+  const GemmDesc desc = [] {
+    GemmDesc d = Types(DataType::f32, DataType::s8);
+    d.k = k;
+    d.n = n;
+    return d;
+  }();
+  std::vector<float> a(m * k, 1.f), scales(n, 0.01f), c(m * n);
+  const std::vector<int8_t> b(k * n, 127);
+  a[0 * k + 3] = NAN;
+  a[1 * k + 70] = INFINITY;
+  a[2 * k + 89] = -INFINITY;
+  a[3 * k + 7] = 1e38f;
+  GemmArgs args = DenseArgs(desc, a.data(), c.data());
+  args.b_scales = scales.data();
+  PlanAndRun(desc, GetParam(), {b.data(), n, 1}, args, m, 1);
+  for (int64_t j = 0; j < n; ++j) {
+    EXPECT_TRUE(std::isnan(c[0 * n + j])) << c[0 * n + j];
+    EXPECT_EQ(c[1 * n + j], INFINITY);
+    EXPECT_EQ(c[2 * n + j], -INFINITY);
+    EXPECT_NEAR(c[3 * n + j] / (1e38f * 1.27f), 1, 1e-5);
+    EXPECT_NEAR(c[4 * n + j], k * 1.27f, 1e-3);
+  }
+}
+
 // All types of C and of what is added to it; rows of A and of C that are apart.
 TEST_P(GemmNarrowTest, TypesOfC) {
   constexpr DataType kTypes[] = {DataType::f32, DataType::bf16, DataType::u8};
