@@ -19,11 +19,13 @@ struct ConvGemmPlan {
 
 int64_t RowsOf(const ConvDesc& d) { return d.n() * d.oh() * d.ow(); }
 
-// Against what pairs cost for a vector of a row stands what they save on each vector of columns
-// that it is multiplied by.
+// Of a multiply-add. Against what bringing a row into pairs costs stands what they save on each
+// block of columns that it is multiplied by.
 double Multiplies(const ConvDesc& d, bool pairs) {
-  const double blocks = CeilDiv(d.oc(), kBlock);
-  return pairs ? kCpu.fip_multiply + kCpu.fip_copied_vector / blocks : 1;
+  if (!pairs) return 1;
+  const double vectors = CeilDiv(d.ic(), kBlock), blocks = CeilDiv(d.oc(), kBlock);
+  return kCpu.fip_multiply + (vectors * kCpu.fip_copied_vector + kCpu.fip_copied_pixel) /
+                                 (vectors * kBlock * blocks);
 }
 
 bool InPairs(const ConvDesc& d, Isa isa) {
