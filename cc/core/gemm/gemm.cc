@@ -539,9 +539,9 @@ void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   });
 }
 
-// Whether one task both prepares a segment of rows and multiplies it by all of B: the rows are in its
-// L1 then, and nobody waits for others' (198x192 by 192x192, two threads: 67 -> 55 us). B is read
-// again for each segment, so it has to stay in L2; and segments have to keep all threads busy.
+// Whether one task both prepares a segment of rows and multiplies it by all of B: the rows are in
+// its L1 then, and nobody waits for others' (198x192 by 192x192, two threads: 67 -> 55 us). B is
+// read again for each segment, so it has to stay in L2; and segments have to keep all threads busy.
 bool PreparesItsRows(const GemmPlan& plan, const FloatRoom& room, int64_t threads) {
   const int64_t busiest = CeilDiv(room.segments, threads) * threads;
   return 8 * busiest <= 9 * room.segments && plan.packed_bytes <= ThisMachine().l2_bytes * 5 / 8;

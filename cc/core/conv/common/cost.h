@@ -20,8 +20,8 @@ struct CpuCosts {
   // hidden behind multiply-adds; and of a matrix, which may come from memory.
   double strip_line = 1.5, strip_weights_line = 0.25, planes_weights_line = 1;
   double matrix_weights_line = 3;
-  // A multiply-add in pairs; the terms of the source, a vector of it and a pixel (FIP); and the same
-  // where it is copied and scaled as well.
+  // A multiply-add in pairs; the terms of the source, a vector of it and a pixel (FIP); and the
+  // same where it is copied and scaled as well.
   double fip_multiply = 0.72, fip_vector = 2, fip_pixel = 3;
   double fip_copied_vector = 24, fip_copied_pixel = 48;
   // A multiply-add of bfloat16: VDPBF16PS, or two of widened numbers.

@@ -24,8 +24,8 @@ int64_t RowsOf(const ConvDesc& d) { return d.n() * d.oh() * d.ow(); }
 double Multiplies(const ConvDesc& d, bool pairs) {
   if (!pairs) return 1;
   const double vectors = CeilDiv(d.ic(), kBlock), blocks = CeilDiv(d.oc(), kBlock);
-  return kCpu.fip_multiply + (vectors * kCpu.fip_copied_vector + kCpu.fip_copied_pixel) /
-                                 (vectors * kBlock * blocks);
+  return kCpu.fip_multiply +
+         (vectors * kCpu.fip_copied_vector + kCpu.fip_copied_pixel) / (vectors * kBlock * blocks);
 }
 
 bool InPairs(const ConvDesc& d, Isa isa) {
