@@ -91,9 +91,10 @@ constexpr size_t kNoFalseSharing = 128;
 constexpr int64_t kSpinNanoseconds = 20000;
 constexpr int64_t kYieldNanoseconds = 300000;
 constexpr int kPausesPerClockRead = 32;
-// A core that comes back later than that is wanted by others, too, and so it is for a while.
-constexpr int64_t kTakenNanoseconds = 100000;
-constexpr int64_t kBusyNanoseconds = 2000000000;
+// A core that comes back later than that went to a process that computes, and not to one that woke
+// for a moment; it will want the core for a while.
+constexpr int64_t kTakenNanoseconds = 1000000;
+constexpr int64_t kBusyNanoseconds = 1000000000;
 // What workers ask the scheduler for at a time, a tenth of what others get: it lets those who want
 // little run soon after they are woken.
 constexpr uint64_t kSliceNanoseconds = 400000;
