@@ -80,8 +80,8 @@ Plan = tuple[Record, dict[str, object]]
 def _by_settings(node: Node, body: Body, common: dict) -> Plan:
     record, *settings = _SETTINGS[node.op]
     known = list(map(body.known, node.inputs[1:]))
-    if any(value is None for value in known):
-        raise _Stays
+    if any(value is None or not all(map(_is_number, value.flat)) for value in known):
+        raise _Stays  # Sizes that are open are not.
     values = [of_blocks(value) for of_blocks, value in zip(settings, known, strict=True)]
     mode = {"mode": node.attr["mode"].s.decode()} if node.op == "MirrorPad" else {}
     return record(**mode, **common), dict(zip(record.operands[1:], values, strict=True))
@@ -130,8 +130,8 @@ def _over_blocks(values: Sequence, idle) -> list:
 
 
 def _paddings(pads: np.ndarray) -> list:
-    """Those of rows and columns have to be numbers; there are no others."""
-    if any(pads[0]) or not all(isinstance(pad, int | np.integer) for pad in pads.flat):
+    """Those of rows and columns; there are no others."""
+    if any(pads[0]):
         raise _Stays
     return _over_blocks([list(map(int, pair)) for pair in pads], [0, 0])
 
@@ -141,6 +141,10 @@ def _value(value: np.ndarray) -> np.float32:
     if value.item() in (0.0, -np.inf):
         raise _Stays
     return np.float32(value.item())
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, int | np.number)
 
 
 def _axes(axes: np.ndarray) -> list[int]:

@@ -234,6 +234,11 @@ def test_what_has_no_blocked_form_stays(between, name):
     assert result.report.declined
 
 
+def test_what_repeats_an_open_number_of_times_stays(between):
+    result = between(lambda x: tf.tile(x, [tf.shape(x)[0], 1, 1, 1]), 24, (None, 8, 9))
+    assert result.ops["Tile"] == 1
+
+
 def test_a_choice_keeps_infinities_and_nan_of_what_is_left_out(between):
     def choose(x):
         y = x / 4.0
