@@ -39,28 +39,40 @@ inline void SumChannels(const float* src, int64_t channels, int64_t block_stride
   }
 }
 
-// The strip stays in L1 between its three passes. Lanes behind the last channel are zero in src, so
-// that they need care in the second pass only, and in the third, whose result is zero there even if
-// the mean is NaN.
+// What lies behind the last channel of a block: `valid` lanes are stored, and zeros behind them
+// where they are there.
+inline void StoreValid(const LayerNormArgs& a, float* dst, Vec x, int valid) {
+  if (valid == kLanes) {
+    Store(dst, x);
+  } else if (a.blocked) {
+    Store(dst, KeepFirst(x, valid));
+  } else {
+    StoreN(dst, x, valid);
+  }
+}
+
+// The strip stays in L1 between its three passes. Lanes behind the last channel need care in the
+// second pass only, and in the third, whose result is zero there even if the mean is NaN.
 template <int kPx>
-void BlockedStrip(const LayerNormArgs& a, const float* src, float* dst) {
+void ForwardStrip(const LayerNormArgs& a, int64_t at) {
   const float inverse_count = 1.f / static_cast<float>(a.channels);
   Vec sum[kPx], mean[kPx], inverse[kPx];
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) sum[p] = Zero();
-  if (a.centered) SumChannels<kPx>(src, a.channels, a.block_stride, kBlock, sum);
+  const float* src = a.src + at;
+  if (a.centered) SumChannels<kPx>(src, a.channels, a.block_stride, a.pixel_stride, sum);
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) {
     mean[p] = Set1(ReduceAdd(sum[p]) * inverse_count);
     sum[p] = Zero();
   }
-  const float* block = src;
-  for (int64_t c = 0; c < a.channels; c += kBlock, block += a.block_stride) {
+  for (int64_t c = 0; c < a.channels; c += kBlock, src += a.block_stride) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
       const int valid = ValidLanes(a.channels, c + v * kLanes);
+      if (valid == 0) break;
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
-        Vec x = Sub(Load(block + p * kBlock + v * kLanes), mean[p]);
+        Vec x = Sub(LoadValid(src + p * a.pixel_stride + v * kLanes, valid), mean[p]);
         if (valid < kLanes) x = KeepFirst(x, valid);
         sum[p] = Fma(x, x, sum[p]);
       }
@@ -70,59 +82,22 @@ void BlockedStrip(const LayerNormArgs& a, const float* src, float* dst) {
   for (int p = 0; p < kPx; ++p) {
     inverse[p] = Set1(InverseDeviation(ReduceAdd(sum[p]), inverse_count, a.epsilon));
   }
-  block = src;
-  for (int64_t c = 0; c < a.channels; c += kBlock, block += a.block_stride, dst += a.block_stride) {
+  src = a.src + at;
+  float* dst = a.dst + at;
+  for (int64_t c = 0; c < a.channels; c += kBlock, src += a.block_stride, dst += a.block_stride) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
       const int64_t first = c + v * kLanes;
       const int valid = ValidLanes(a.channels, first);
-      const Vec gamma = LoadN(a.gamma + (valid > 0 ? first : 0), valid);
-      const Vec beta = LoadN(a.beta + (valid > 0 ? first : 0), valid);
+      if (valid == 0 && !a.blocked) break;
+      const Vec gamma = LoadValid(a.gamma + (valid > 0 ? first : 0), valid);
+      const Vec beta = LoadValid(a.beta + (valid > 0 ? first : 0), valid);
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
-        const int64_t at = p * kBlock + v * kLanes;
-        Vec y = Fma(Mul(Sub(Load(block + at), mean[p]), inverse[p]), gamma, beta);
-        if (valid < kLanes) y = KeepFirst(y, valid);
-        Store(dst + at, y);
+        const int64_t lane = p * a.pixel_stride + v * kLanes;
+        const Vec x = Mul(Sub(LoadValid(src + lane, valid), mean[p]), inverse[p]);
+        StoreValid(a, dst + lane, Fma(x, gamma, beta), valid);
       }
     }
-  }
-}
-
-void Blocked(const LayerNormArgs& a) {
-  int64_t p = 0;
-  for (; p + kPixels <= a.pixels; p += kPixels) {
-    BlockedStrip<kPixels>(a, a.src + p * kBlock, a.dst + p * kBlock);
-  }
-  for (; p < a.pixels; ++p) BlockedStrip<1>(a, a.src + p * kBlock, a.dst + p * kBlock);
-}
-
-void Plain(const LayerNormArgs& a) {
-  const int64_t whole = a.channels / kLanes * kLanes;
-  const int tail = static_cast<int>(a.channels - whole);
-  const float inverse_count = 1.f / static_cast<float>(a.channels);
-  const float* src = a.src;
-  float* dst = a.dst;
-  for (int64_t p = 0; p < a.pixels; ++p, src += a.channels, dst += a.channels) {
-    Vec mean = Zero();
-    if (a.centered) {
-      Vec sum = LoadN(src + whole, tail);
-      for (int64_t c = 0; c < whole; c += kLanes) sum = Add(sum, Load(src + c));
-      mean = Set1(ReduceAdd(sum) * inverse_count);
-    }
-    Vec x = KeepFirst(Sub(LoadN(src + whole, tail), mean), tail);
-    Vec squares = Mul(x, x);
-    for (int64_t c = 0; c < whole; c += kLanes) {
-      x = Sub(Load(src + c), mean);
-      squares = Fma(x, x, squares);
-    }
-    const Vec inverse = Set1(InverseDeviation(ReduceAdd(squares), inverse_count, a.epsilon));
-    for (int64_t c = 0; c < whole; c += kLanes) {
-      x = Mul(Sub(Load(src + c), mean), inverse);
-      Store(dst + c, Fma(x, Load(a.gamma + c), Load(a.beta + c)));
-    }
-    if (tail == 0) continue;
-    x = Mul(Sub(LoadN(src + whole, tail), mean), inverse);
-    StoreN(dst + whole, Fma(x, LoadN(a.gamma + whole, tail), LoadN(a.beta + whole, tail)), tail);
   }
 }
 
@@ -133,7 +108,7 @@ constexpr int kGradPixels = 4;
 // With x' = src - mean, i = 1 / sqrt(variance + epsilon) and g = ddst gamma:
 //   dsrc = i (g - sum g / C - x' i^2 sum g x' / C).
 template <int kPx>
-void GradStrip(const LayerNormGradArgs& a, int64_t at) {
+void BackwardStrip(const LayerNormArgs& a, int64_t at) {
   const float inverse_count = 1.f / static_cast<float>(a.channels);
   Vec mean[kPx], squares[kPx], sum[kPx], product[kPx];
   BD_UNROLL
@@ -190,13 +165,8 @@ void GradStrip(const LayerNormGradArgs& a, int64_t at) {
         const Vec dy = LoadValid(ddst + lane, valid);
         dbeta = Add(dbeta, dy);
         dgamma = Fma(dy, Mul(x, inverse[p]), dgamma);
-        Vec dx = NegFma(x, slope[p], Sub(Mul(Mul(dy, gamma), inverse[p]), offset[p]));
-        if (valid < kLanes) dx = KeepFirst(dx, valid);
-        if (a.blocked) {
-          Store(dsrc + lane, dx);
-        } else {
-          StoreN(dsrc + lane, dx, valid);
-        }
+        const Vec g = Sub(Mul(Mul(dy, gamma), inverse[p]), offset[p]);
+        StoreValid(a, dsrc + lane, NegFma(x, slope[p], g), valid);
       }
       Store(a.dgamma + first, dgamma);
       Store(a.dbeta + first, dbeta);
@@ -207,15 +177,17 @@ void GradStrip(const LayerNormGradArgs& a, int64_t at) {
   }
 }
 
-void Grad(const LayerNormGradArgs& a) {
+template <int kPx, void (*kStrip)(const LayerNormArgs&, int64_t),
+          void (*kOne)(const LayerNormArgs&, int64_t)>
+void Strips(const LayerNormArgs& a) {
   int64_t p = 0;
-  for (; p + kGradPixels <= a.pixels; p += kGradPixels) {
-    GradStrip<kGradPixels>(a, p * a.pixel_stride);
-  }
-  for (; p < a.pixels; ++p) GradStrip<1>(a, p * a.pixel_stride);
+  for (; p + kPx <= a.pixels; p += kPx) kStrip(a, p * a.pixel_stride);
+  for (; p < a.pixels; ++p) kOne(a, p * a.pixel_stride);
 }
 
-constexpr LayerNormKernels kKernels = {Blocked, Plain, Grad};
+constexpr LayerNormKernels kKernels = {
+    Strips<kPixels, ForwardStrip<kPixels>, ForwardStrip<1>>,
+    Strips<kGradPixels, BackwardStrip<kGradPixels>, BackwardStrip<1>>};
 
 }  // namespace
 

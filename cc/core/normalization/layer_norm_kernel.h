@@ -7,34 +7,28 @@
 
 namespace bd {
 
-// Some pixels of one image; src and dst are the addresses of channel 0 of the first of them.
+// Some pixels of one image; all but rows of channels are the addresses of channel 0 of the first of
+// them.
 struct LayerNormArgs {
   const float* src;
-  float* dst;
-  const float *gamma, *beta;
-  int64_t pixels, channels;
-  int64_t block_stride;  // floats from a block of 16 channels to the next; plain: not used
-  float epsilon;
-  bool centered;  // else the mean counts as 0
-};
-
-// Backward: likewise. dsrc may be ddst.
-struct LayerNormGradArgs {
-  const float *src, *ddst;
-  float* dsrc;
   const float* gamma;
-  float *dgamma, *dbeta;  // a multiple of 16 lanes, which the sums over the pixels are added to
   int64_t pixels, channels;
-  int64_t block_stride, pixel_stride;
-  bool blocked;  // lanes behind the last channel are there, and get zeros
+  int64_t block_stride, pixel_stride;  // floats from 16 channels to the next, from pixel to pixel
+  bool blocked;                        // lanes behind the last channel are there, and get zeros
   float epsilon;
   bool centered;  // else the mean counts as 0
+  // Forward; dst may be src.
+  float* dst;
+  const float* beta;
+  // Backward; dsrc may be ddst.
+  const float* ddst;
+  float* dsrc;
+  float *dgamma, *dbeta;  // a multiple of 16 lanes, which the sums over the pixels are added to
 };
 
 struct LayerNormKernels {
-  void (*blocked)(const LayerNormArgs& args);
-  void (*plain)(const LayerNormArgs& args);
-  void (*grad)(const LayerNormGradArgs& args);
+  void (*forward)(const LayerNormArgs& args);
+  void (*backward)(const LayerNormArgs& args);
 };
 
 BD_KERNEL_TABLE(LayerNormKernels)
