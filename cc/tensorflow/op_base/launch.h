@@ -64,8 +64,8 @@ class LaunchOpKernel : public PoolOpKernel {
  protected:
   // After all checks of the inputs.
   virtual Status Resolve(OpKernelContext* ctx, Launch* launch) = 0;
-  // The verbose log's line; `in_place`: dst took the memory of an input.
-  virtual std::string Describe(OpKernelContext* ctx, const Launch& launch, bool in_place) const = 0;
+  // The verbose log's line.
+  virtual std::string Describe(OpKernelContext* ctx, const Launch& launch) const = 0;
   // Whether the first output begins as what the last input holds.
   virtual bool has_into() const { return false; }
   // Whether the output is the first input.
@@ -99,7 +99,7 @@ class LaunchOpKernel : public PoolOpKernel {
     Launch launch;
     OP_REQUIRES_OK(ctx, Resolve(ctx, &launch));
     if (Forwards(launch)) {
-      return RunLogged([&] { return Describe(ctx, launch, true); },
+      return RunLogged([&] { return Describe(ctx, launch) + " in place"; },
                        [&] { ctx->set_output(0, ctx->input(0)); });
     }
     Tensor* dst;
@@ -120,7 +120,8 @@ class LaunchOpKernel : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, launch.scratch_bytes(), &scratchpad));
     const InputPointers inputs(ctx);
     const LaunchMemory memory = {inputs.data(), outputs.data(), scratchpad.data()};
-    RunLogged([&] { return Describe(ctx, launch, reused >= 0); },
+    // Whether dst took the memory of an input: a sum's operand, or what it is written into.
+    RunLogged([&] { return Describe(ctx, launch) + (reused >= 0 ? " in place" : ""); },
               [&] { launch.Run(memory, pool()); });
     // Scratch that the kernel keeps is this kernel's.
     if (prepared == nullptr || !launch.lasts()) return;

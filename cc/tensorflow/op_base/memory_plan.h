@@ -15,6 +15,7 @@ namespace bd {
 
 struct MemoryPlan {
   std::string algorithm;  // as in the verbose log
+  const char* note = "";  // what the log adds to it
   ScratchBook scratch;
   int64_t packed_weights = 0;  // bytes of the packed copy; 0: read as they are
   // The sizes that planning chose and that the scratch depends on, by name.

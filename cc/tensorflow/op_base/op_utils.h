@@ -132,26 +132,4 @@ inline Status AllocateDst(OpKernelContext* ctx, bool has_into, absl::Span<const 
   return absl::OkStatus();
 }
 
-// What the verbose log says about parts: their first channels and those of all of the tensor,
-// and whether what other ops have written stayed in place.
-inline std::string PartNote(const ChannelPart& src, const DstPart& dst, bool in_place) {
-  std::string note;
-  if (src.total > 0) absl::StrAppend(&note, " src_part ", src.first, "/", src.total);
-  if (dst.total > 0) absl::StrAppend(&note, " dst_part ", dst.first, "/", dst.total);
-  if (dst.has_into()) absl::StrAppend(&note, in_place ? " into in place" : " into copied");
-  return note;
-}
-
-// What the verbose log says about a type: nothing of float32.
-inline std::string TypeNote(DataType type) {
-  return type == DataType::f32 ? "" : absl::StrCat(DataTypeName(type), " ");
-}
-
-// What the verbose log says about the sums of a chain: whether dst took the
-// memory of one's operand, or the operands were read and dst is new memory.
-inline const char* SumNote(const PostOpChain& chain, bool in_place) {
-  if (!chain.HasSum()) return "";
-  return in_place ? " sum in place" : " sum copied";
-}
-
 }  // namespace bd

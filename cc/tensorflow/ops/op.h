@@ -13,7 +13,6 @@
 //     partly known shapes, and before MakePlan of full ones
 //   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const;
 //   void Run(const Plan& plan, const LaunchMemory& memory, ThreadPool& pool) const;
-//   std::string Describe(const Plan& plan, const Call& call) const;  the verbose log's line
 #pragma once
 
 #include <algorithm>
@@ -40,19 +39,6 @@ using ShapeList = std::vector<PartialTensorShape>;
 struct PlanSite {
   int threads = 1;
   bool changes_weights = false;  // they are packed for each execution anew
-};
-
-// An execution, for the verbose log.
-struct Call {
-  OpKernelContext* ctx;
-  absl::Span<const TensorShape> dst_shapes;
-  bool in_place;  // the first output took the memory of an input
-  int64_t scratch_bytes;
-  const char* scratch_mode;
-  int64_t bytes_packed;  // of weights, for this execution only
-
-  std::string in(int i) const { return ctx->input(i).shape().DebugString(); }
-  std::string dst() const { return dst_shapes[0].DebugString(); }
 };
 
 // An input of weights: the first element of it that the op reads, how often they change, and how
@@ -103,7 +89,7 @@ struct OpDefaults {
     return plan.scratch;
   }
   static ScratchBook ScratchOf(...) { return {}; }
-  // All but that.
+  // All but that, which the verbose log shows, too.
   template <typename Plan>
   static void FillMemoryPlan(const Plan&, MemoryPlan*) {}
 
@@ -271,11 +257,15 @@ class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
   BlockedTensors Blocked(OpKernelContext* ctx) const override {
     return op_.Blocked(InputShapes(ctx, 0));
   }
-  std::string Describe(OpKernelContext* ctx, const OpLaunch<Op>& launch,
-                       bool in_place) const override {
-    return op_.Describe(launch.plan->core,
-                        {ctx, launch.plan->dst_shapes, in_place, launch.scratch_bytes(),
-                         this->scratchpad_.mode(), launch.bytes_packed()});
+  std::string Describe(OpKernelContext* ctx, const OpLaunch<Op>& launch) const override {
+    MemoryPlan plan;
+    Op::FillMemoryPlan(launch.plan->core, &plan);
+    std::string line = DescribeExecution(ctx, plan, launch.plan->dst_shapes);
+    if (const int64_t bytes = launch.scratch_bytes()) {
+      absl::StrAppend(&line, " scratch ", bytes, " ", this->scratchpad_.mode());
+    }
+    if (const int64_t bytes = launch.bytes_packed()) absl::StrAppend(&line, " packs ", bytes);
+    return line;
   }
   void ReleaseWeights() override {
     for (auto& weights : weights_) weights->Release();

@@ -1,5 +1,9 @@
 #include "cc/tensorflow/ops/registration.h"
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
+#include "cc/base/cpu/isa.h"
+#include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def_builder.h"
@@ -39,6 +43,36 @@ absl::Status SetOutputShapes(InferenceContext* c, const std::vector<PartialTenso
     c->set_output(static_cast<int>(i), i == 0 && like >= 0 ? c->input(like) : shape);
   }
   return absl::OkStatus();
+}
+
+std::string DescribeExecution(tensorflow::OpKernelContext* ctx, const MemoryPlan& plan,
+                              const std::vector<tensorflow::TensorShape>& dst) {
+  const tensorflow::NodeDef& node = ctx->op_kernel().def();
+  std::string line;
+  for (const char c : absl::StripPrefix(node.op(), "Blockdnn")) {
+    if (absl::ascii_isupper(c) && !line.empty()) line += '_';
+    line += absl::ascii_tolower(c);
+  }
+  absl::StrAppend(&line, " ", IsaName(ActiveIsa()), plan.algorithm.empty() ? "" : " ",
+                  plan.algorithm, plan.note);
+  for (int i = 0; i < ctx->num_inputs(); ++i) {
+    absl::StrAppend(&line, " ", ctx->input(i).shape().DebugString());
+  }
+  for (const tensorflow::TensorShape& shape : dst) {
+    absl::StrAppend(&line, &shape == &dst[0] ? "->" : " ", shape.DebugString());
+  }
+  const tensorflow::OpDef* op;
+  if (!tensorflow::OpRegistry::Global()->LookUpOpDef(node.op(), &op).ok()) return line;
+  for (const tensorflow::OpDef::AttrDef& attr : op->attr()) {
+    const auto value = node.attr().find(attr.name());
+    if (value == node.attr().end() ||
+        (attr.has_default_value() &&
+         tensorflow::AreAttrValuesEqual(attr.default_value(), value->second))) {
+      continue;
+    }
+    absl::StrAppend(&line, " ", attr.name(), "=", tensorflow::SummarizeAttrValue(value->second));
+  }
+  return line;
 }
 
 }  // namespace bd

@@ -56,11 +56,6 @@ struct BackwardWeights : OpDefaults, ConvAttrs {
   BlockedTensors Blocked(const ShapeList&) const {
     return BlockedTensors().Input(kSrc, src_layout, {channels}).Input(kDdst, dst_layout, {oc});
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    return absl::StrCat("conv_backward_weights ", IsaName(plan.isa), " ", LayoutName(src_layout),
-                        call.in(kSrc), " ", LayoutName(dst_layout), call.in(kDdst), " ",
-                        WindowNote(plan.desc), " g", groups, " scratch ", call.scratch_bytes);
-  }
 };
 
 const OpRegistration<BackwardWeights> backward_weights_registration;

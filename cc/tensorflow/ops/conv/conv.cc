@@ -169,9 +169,6 @@ struct Conv : WeightsOp<ConvAttrs> {
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
     FillConvMemoryPlan(plan, memory);
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    return ConvLine(NoteOfConv("conv", plan), *this, call, {&post_ops.chain});
-  }
 };
 
 const OpRegistration<Conv> conv_registration;

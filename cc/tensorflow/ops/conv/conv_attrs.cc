@@ -147,35 +147,11 @@ PackRequest WeightsOfConv(const ConvPlan& plan, WeightsPacker pack, const float*
 
 void FillConvMemoryPlan(const ConvPlan& plan, MemoryPlan* memory) {
   memory->algorithm = plan.algorithm_name();
+  memory->note = plan.note;
   memory->packed_weights = plan.reads_plain_weights ? 0 : plan.packed_bytes;
   for (const auto& size : plan.blocking) {
     if (size.second > 0) memory->blocking.push_back(size);
   }
-}
-
-std::string WindowNote(const ConvDesc& d) {
-  return absl::StrCat("k", d.kh(), "x", d.kw(), " s", d.sh(), "x", d.sw(), " d", d.dh(), "x",
-                      d.dw(), " p", d.pad_top(), "x", d.pad_left());
-}
-
-ConvNote NoteOfConv(const char* primitive, const ConvPlan& plan) {
-  const ConvDesc& d = plan.desc;
-  std::string window = absl::StrCat(WindowNote(d), " g", d.groups, plan.note);
-  if (d.pooled()) absl::StrAppend(&window, " pool ", d.pool_h, "x", d.pool_w);
-  return {primitive, plan.isa, plan.algorithm_name(), d.src.layout(), d.dst.layout(), window};
-}
-
-std::string ConvLine(const ConvNote& note, const WeightsAttrs& attrs, const Call& call,
-                     std::vector<const PostOpChain*> chains) {
-  std::string line = absl::StrCat(
-      note.primitive, " ", IsaName(note.isa), " ", note.algorithm, " ", LayoutName(note.src_layout),
-      call.in(0), "->", LayoutName(note.dst_layout), call.dst(), " ", note.window, " scratch ",
-      call.scratch_bytes, " ", call.scratch_mode,
-      call.bytes_packed > 0 ? absl::StrCat(" packs ", call.bytes_packed) : "",
-      SumNote(*chains.back(), call.in_place && !attrs.dst_part.has_into()),
-      PartNote(attrs.src_part, attrs.dst_part, call.in_place));
-  for (const PostOpChain* chain : chains) absl::StrAppend(&line, " \"", chain->ToString(), "\"");
-  return line;
 }
 
 }  // namespace bd

@@ -121,17 +121,4 @@ struct WeightsOp : OpDefaults, Attrs {
 PackRequest WeightsOfConv(const ConvPlan& plan, WeightsPacker pack, const float* src = nullptr);
 void FillConvMemoryPlan(const ConvPlan& plan, MemoryPlan* memory);
 
-// The verbose log's line of an op on packed weights.
-struct ConvNote {
-  const char* primitive;
-  Isa isa;
-  std::string algorithm;
-  Layout src_layout, dst_layout;
-  std::string window;
-};
-std::string WindowNote(const ConvDesc& d);
-ConvNote NoteOfConv(const char* primitive, const ConvPlan& plan);
-std::string ConvLine(const ConvNote& note, const WeightsAttrs& attrs, const Call& call,
-                     std::vector<const PostOpChain*> chains);
-
 }  // namespace bd

@@ -141,11 +141,6 @@ struct ConvDepthwise : WeightsOp<ConvAttrs, 2> {
     return WeightsOp::Blocked(in).Operands(depthwise.post_ops.chain, depthwise_args(),
                                            Layout::nChw16c, oc);
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    return ConvLine({"conv_depthwise", plan.first.isa, plan.algorithm_name(), Layout::nChw16c,
-                     Layout::nChw16c, WindowNote(plan.depthwise.desc)},
-                    *this, call, {&post_ops.chain, &depthwise.post_ops.chain});
-  }
 };
 
 const OpRegistration<ConvDepthwise> conv_depthwise_registration;

@@ -111,15 +111,6 @@ struct ConvTranspose : WeightsOp<WeightsAttrs> {
     memory->packed_weights = plan.packed_bytes;
     memory->blocking = {{"images", plan.images}};
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    const ConvTransposeDesc& d = plan.desc;
-    const std::string algorithm =
-        absl::StrCat(plan.algorithm_name(), " ", plan.convs[0].conv.algorithm_name());
-    const std::string window =
-        absl::StrCat("k", d.kh, "x", d.kw, " s", d.sh, "x", d.sw, " p", d.pad_top, "x", d.pad_left);
-    return ConvLine({"conv_transpose", plan.isa, algorithm, src_layout, dst_layout, window}, *this,
-                    call, {&post_ops.chain});
-  }
 };
 
 const OpRegistration<ConvTranspose> conv_transpose_registration;

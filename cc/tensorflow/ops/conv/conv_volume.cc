@@ -119,14 +119,6 @@ struct ConvVolume : WeightsOp<WeightsAttrs> {
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
     FillConvMemoryPlan(plan.conv, memory);
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    const ConvVolumeDesc& d = plan.desc;
-    const std::string window = absl::StrCat("depth ", d.depth, " k", d.kd, " s", d.sd, " p",
-                                            d.pad_front, " ", WindowNote(d.slice));
-    return ConvLine(
-        {"conv_volume", plan.conv.isa, plan.conv.algorithm_name(), src_layout, dst_layout, window},
-        *this, call, {&post_ops.chain});
-  }
 };
 
 const OpRegistration<ConvVolume> conv_volume_registration;

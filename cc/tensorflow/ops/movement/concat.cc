@@ -135,10 +135,6 @@ struct Concat : OpDefaults {
     }
     return blocked.Output(0, dst_part, Layout::nChw16c, dst_channels(), dst_quantization.value);
   }
-  std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("concat ", IsaName(ActiveIsa()), " ", n, " values->", TypeNote(dst_type),
-                        call.dst(), PartNote({}, dst_part, call.in_place));
-  }
 };
 
 const OpRegistration<Concat> concat_registration;

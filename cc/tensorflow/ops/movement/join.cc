@@ -135,11 +135,6 @@ struct Join : OpDefaults {
       }
     });
   }
-
-  std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("join ", tensorflow::DataTypeString(type), " ", n, " values->", call.dst(),
-                        " axis ", axis);
-  }
 };
 
 const OpRegistration<Join> join_registration;

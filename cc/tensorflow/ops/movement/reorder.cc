@@ -219,16 +219,6 @@ struct Reorder : OpDefaults {
         .Input(kSrc, desc.src, src.quantization.value)
         .Output(0, desc.dst, dst.quantization.value);
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    const auto side = [](const TensorDesc& desc, const std::string& shape) {
-      return absl::StrCat(
-          desc.layout() ? LayoutName(*desc.layout()) : "strided",
-          desc.dtype() == DataType::f32 ? "" : absl::StrCat(" ", DataTypeName(desc.dtype()), " "),
-          shape);
-    };
-    return absl::StrCat("reorder ", IsaName(ActiveIsa()), " ", side(plan.desc.src, call.in(kSrc)),
-                        "->", side(plan.desc.dst, call.dst()));
-  }
 };
 
 const OpRegistration<Reorder> reorder_registration;

@@ -137,18 +137,15 @@ struct Shuffle : OpDefaults {
     RunShuffle(plan, m.in<void>(0), m.out<void>(), pool);
   }
 
+  static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
+    constexpr const char* kMethods[] = {"forward", "rows", "permute", "transpose"};
+    memory->algorithm = kMethods[static_cast<int>(plan.method)];
+  }
   BlockedTensors Blocked(const ShapeList&) const {
     if (layout.empty()) return {};
     return BlockedTensors()
         .Input(0, ChannelPart(), known, channels, quantization.value)
         .Output(0, ChannelPart(), known, channels, quantization.value);
-  }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    constexpr const char* kMethods[] = {"forward", "rows", "permute", "transpose"};
-    return absl::StrCat("shuffle ", IsaName(ActiveIsa()), " ",
-                        kMethods[static_cast<int>(plan.method)], " ",
-                        tensorflow::DataTypeString(type), " ", layout, call.in(0), " axis ", axis,
-                        " group ", plan.desc.group);
   }
 };
 

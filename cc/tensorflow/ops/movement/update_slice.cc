@@ -121,10 +121,6 @@ struct UpdateSlice : OpDefaults {
   }
 
   bool has_into() const { return true; }
-  std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("update_slice ", tensorflow::DataTypeString(type), " ", call.in(kUpdate),
-                        " of ", call.dst(), call.in_place ? " into in place" : " into copied");
-  }
 };
 
 const OpRegistration<UpdateSlice> update_slice_registration;

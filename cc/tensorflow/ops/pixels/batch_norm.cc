@@ -37,10 +37,6 @@ struct Normalization : OpDefaults {
   BlockedTensors Blocked(const ShapeList& in) const {
     return BlockedActivations(channels, kActivations, in);
   }
-  static std::string Note(const char* name, const Plan& plan, const Call& call) {
-    return absl::StrCat(name, " ", IsaName(plan.isa), " ", call.dst(),
-                        call.in_place ? " in place" : "");
-  }
 };
 
 // The gradient reads src, so dst takes memory of its own.
@@ -59,9 +55,6 @@ struct BatchNorm : Normalization<1> {
                  {m.in<float>(kSrc), m.in<float>(kGamma), m.in<float>(kBeta), m.out<float>(0),
                   m.out<float>(1), m.out<float>(2), m.scratch},
                  pool);
-  }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    return Note("batch_norm", plan, call);
   }
 };
 
@@ -104,9 +97,6 @@ struct BatchNormGrad : Normalization<2> {
     RunBatchNormGrad(plan, args, pool);
   }
   std::vector<int> reusable_inputs() const { return {kDdst}; }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    return Note("batch_norm_grad", plan, call);
-  }
 };
 
 const OpRegistration<BatchNorm> batch_norm;

@@ -102,17 +102,6 @@ struct Eltwise : ActivationOp {
     }
     return blocked;
   }
-  // "uint8->uint8 " where not all is float32.
-  std::string NarrowNote() const {
-    if (types.src == DataType::f32 && types.dst == DataType::f32) return "";
-    return absl::StrCat(DataTypeName(types.src), "->", DataTypeName(types.dst), " ");
-  }
-  std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("eltwise ", IsaName(ActiveIsa()), " ", NarrowNote(), call.dst(),
-                        SumNote(post_ops.chain, call.in_place && !has_into()),
-                        PartNote(src_part, dst_part, call.in_place), " \"",
-                        post_ops.chain.ToString(), "\"");
-  }
 };
 
 const OpRegistration<Eltwise> eltwise_registration;

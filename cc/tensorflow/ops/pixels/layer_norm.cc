@@ -73,10 +73,6 @@ struct LayerNorm : OpDefaults {
   BlockedTensors Blocked(const ShapeList&) const {
     return BlockedTensors().Input(kSrc, layout, {channels}).Output(0, layout, {channels});
   }
-  std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat(centered ? "layer_norm " : "rms_norm ", IsaName(ActiveIsa()), " ",
-                        LayoutName(layout), call.dst(), call.in_place ? " in place" : "");
-  }
 };
 
 struct LayerNormGrad : OpDefaults {
@@ -143,10 +139,6 @@ struct LayerNormGrad : OpDefaults {
   std::vector<int> reusable_inputs() const { return {kDdst}; }
   BlockedTensors Blocked(const ShapeList& in) const {
     return blocked() ? BlockedActivations(channels, kGamma, in) : BlockedTensors();
-  }
-  std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("layer_norm_grad ", IsaName(ActiveIsa()), " ", call.dst(),
-                        call.in_place ? " in place" : "");
   }
 
  private:

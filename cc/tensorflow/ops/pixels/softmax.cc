@@ -33,9 +33,6 @@ struct Softmax : OpDefaults {
   }
 
   std::vector<int> reusable_inputs() const { return {0}; }
-  std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("softmax ", IsaName(ActiveIsa()), " ", call.dst());
-  }
 };
 
 const OpRegistration<Softmax> softmax_registration;

@@ -107,13 +107,6 @@ struct SqueezeExcite : OpDefaults {
         .Input(kSrc, Layout::nChw16c, {channels})
         .Output(0, dst_layout, {channels});
   }
-  std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("squeeze_excite ", IsaName(ActiveIsa()), " ", call.in(kSrc), "->",
-                        call.dst(), " through ", squeezed, scale_src ? " scale_src" : "",
-                        call.in_place ? " in place" : "", " scratch ", call.scratch_bytes, " ",
-                        call.scratch_mode, " \"", reduce.chain.ToString(), "\" \"",
-                        expand.chain.ToString(), "\"");
-  }
 };
 
 const OpRegistration<SqueezeExcite> squeeze_excite_registration;

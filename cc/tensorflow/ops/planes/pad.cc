@@ -57,10 +57,6 @@ struct Pad : ActivationOp {
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     RunPad(plan, m.in<void>(0), m.out<void>(), pool);
   }
-
-  std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("pad ", TypeNote(types.src), "nChw16c", call.in(0), "->", call.dst());
-  }
 };
 
 const OpRegistration<Pad> pad_registration;

@@ -9,21 +9,8 @@ namespace {
 
 constexpr int kSrc = 0;
 
-std::string Name(PoolKind kind) { return kind == PoolKind::kMax ? "max" : "avg"; }
-
 void VisitKind(AttrVisitor& v, PoolKind* kind) {
   v.Choice("kind", kind, {{"max", PoolKind::kMax}, {"avg", PoolKind::kAvg}});
-}
-
-std::string WindowNote(const Windows& w) {
-  return absl::StrCat(" k", w.h.kernel, "x", w.w.kernel, " s", w.h.stride, "x", w.w.stride);
-}
-
-std::string PoolNote(const PoolPlan& plan, const Call& call) {
-  const PoolDesc& d = plan.desc;
-  return absl::StrCat("pool_", Name(d.kind), " ", IsaName(plan.isa), " ", TypeNote(d.src.dtype()),
-                      call.in(kSrc), "->", TypeNote(d.dst.dtype()), call.dst(),
-                      WindowNote(d.windows));
 }
 
 // What pooling and its gradient have in common; the gradient has no parts.
@@ -101,9 +88,6 @@ struct Pool : WindowedPool {
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     RunPool(plan, Src(plan, m), Dst(plan, m), pool);
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    return absl::StrCat(PoolNote(plan, call), PartNote(src_part, dst_part, call.in_place));
-  }
 };
 
 struct PoolGrad : WindowedPool {
@@ -150,10 +134,6 @@ struct PoolGrad : WindowedPool {
     for (int i : {kDdst, kSrc, kDst}) blocked.Input(i, Layout::nChw16c, {channels});
     return blocked.Output(0, Layout::nChw16c, {channels});
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    return absl::StrCat("pool_grad_", Name(kind), " ", IsaName(ActiveIsa()), " ", call.in(kDdst),
-                        "->", call.dst(), WindowNote(plan.desc.windows));
-  }
 };
 
 struct GlobalPool : ActivationOp {
@@ -198,7 +178,6 @@ struct GlobalPool : ActivationOp {
         .Input(kSrc, src_part, layout, channels, types.of_src())
         .Output(0, dst_part, dst_layout, channels, types.of_dst());
   }
-  std::string Describe(const Plan& plan, const Call& call) const { return PoolNote(plan, call); }
 };
 
 const OpRegistration<Pool> pool;

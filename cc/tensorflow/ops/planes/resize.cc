@@ -7,8 +7,6 @@
 namespace bd {
 namespace {
 
-constexpr const char* kCoordinates[] = {"half_pixel", "asymmetric", "align_corners"};
-
 struct Resize : ActivationOp {
   using Plan = ResizePlan;
 
@@ -25,10 +23,10 @@ struct Resize : ActivationOp {
     v.Choice("kind", &kind,
              {{"nearest", ResizeKind::kNearest}, {"bilinear", ResizeKind::kBilinear}});
     v.Choice("coordinates", &coordinates,
-             {{kCoordinates[0], ResizeCoordinates::kHalfPixel},
-              {kCoordinates[1], ResizeCoordinates::kAsymmetric},
-              {kCoordinates[2], ResizeCoordinates::kAlignCorners}},
-             kCoordinates[0]);
+             {{"half_pixel", ResizeCoordinates::kHalfPixel},
+              {"asymmetric", ResizeCoordinates::kAsymmetric},
+              {"align_corners", ResizeCoordinates::kAlignCorners}},
+             "half_pixel");
     v("channels: int >= 1", &channels);
     v("scales: list(int) = []", &scales);
     v("size: list(int) = []", &size);
@@ -76,13 +74,6 @@ struct Resize : ActivationOp {
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     RunResize(plan, Src(plan, m), Dst(plan, m), pool);
-  }
-
-  std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat(
-        "resize_", kind == ResizeKind::kNearest ? "nearest" : "bilinear", " ", IsaName(ActiveIsa()),
-        " ", TypeNote(types.src), call.in(0), "->", TypeNote(types.dst), call.dst(), " ",
-        kCoordinates[static_cast<int>(coordinates)], PartNote(src_part, dst_part, call.in_place));
   }
 };
 

@@ -269,15 +269,6 @@ struct Attention : OpDefaults {
     buffers.scratch = m.scratch;
     RunAttention(plan, buffers, pool);
   }
-
-  std::string Describe(const Plan& plan, const Call& call) const {
-    const AttentionDesc& d = plan.desc;
-    return absl::StrCat("attention ", IsaName(ActiveIsa()), " ", d.batch, "x", d.heads, "/",
-                        d.kv_heads, " heads ", d.queries, "x", d.keys, " of ", d.head_size, ", ",
-                        d.value_size, d.causal ? " causal" : "", plan.rounds ? " rounded" : "",
-                        " biases ", d.num_biases, d.has_mask ? " mask" : "", " scratch ",
-                        call.scratch_bytes, " ", call.scratch_mode);
-  }
 };
 
 const OpRegistration<Attention> attention_registration;

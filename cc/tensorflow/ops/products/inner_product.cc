@@ -244,17 +244,6 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     return dst_dtype == DataType::f32 ? WeightsOp::reusable_inputs() : std::vector<int>();
   }
   BlockedTensors Blocked(const ShapeList&) const { return {}; }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    if (narrow()) {
-      return absl::StrCat("inner_product ", IsaName(ActiveIsa()), " ", plan.rows, "x", channels,
-                          "x", oc, " ", DataTypeName(dtype), "->", DataTypeName(dst_dtype),
-                          " weights ", DataTypeName(weights_dtype),
-                          quantizes_rows          ? " quantized"
-                          : plan.gemm.desc.widens ? ""
-                                                  : " rounded");
-    }
-    return ConvLine(NoteOfConv("inner_product", plan.conv), *this, call, {&post_ops.chain});
-  }
 };
 
 const OpRegistration<InnerProduct> inner_product_registration;

@@ -212,18 +212,6 @@ struct PackedMatmul : OpDefaults {
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
     memory->packed_weights = plan.gemm.packed_bytes;
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    const GemmDesc& d = plan.gemm.desc;
-    const bool floats = d.a == DataType::f32 && d.b == DataType::f32;
-    const std::string types =
-        floats ? "" : absl::StrCat(" ", DataTypeName(d.a), " by ", DataTypeName(d.b));
-    return absl::StrCat("packed_matmul ", IsaName(ActiveIsa()), " ", plan.rows, "x", d.k, "x", d.n,
-                        types,
-                        quantizes_rows ? " quantized"
-                        : widens()     ? " widened"
-                                       : "",
-                        call.bytes_packed > 0 ? " packs b" : "");
-  }
 };
 
 const OpRegistration<PackedMatmul> packed_matmul_registration;

@@ -152,15 +152,6 @@ struct Rnn : RnnAttrs {
     memory->blocking = {
         {"units", plan.block}, {"rows", plan.part}, {"steps_at_once", plan.steps_at_once}};
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    const RnnDesc& d = plan.desc;
-    return absl::StrCat(
-        "rnn ", IsaName(ActiveIsa()), " ", cell_name(), " batch ", d.batch, " steps ", d.steps,
-        " inputs ", d.inputs, " units ", d.units, d.backwards ? " backwards" : "",
-        d.weights == DataType::f32 ? "" : " weights ",
-        d.weights == DataType::f32 ? "" : DataTypeName(d.weights),
-        d.rounds_rows ? " rounds rows" : "", call.bytes_packed > 0 ? " packs weights" : "");
-  }
 };
 
 const OpRegistration<Rnn> rnn_registration;

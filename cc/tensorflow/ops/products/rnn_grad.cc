@@ -120,12 +120,6 @@ initial_cell_grad: of lstm; otherwise empty.
     b.scratch = m.scratch;
     RunRnnGrad(plan, b, pool);
   }
-
-  std::string Describe(const Plan& plan, const Call&) const {
-    const RnnDesc& d = plan.forward.desc;
-    return absl::StrCat("rnn_grad ", IsaName(ActiveIsa()), " ", cell_name(), " batch ", d.batch,
-                        " steps ", d.steps, " units ", d.units);
-  }
 };
 
 const OpRegistration<RnnGrad> rnn_grad_registration;
