@@ -1,10 +1,11 @@
-// What tests of layouts loop over.
+// What tests of layouts loop over, and the tails of blocked tensors.
 #pragma once
 
 #include <functional>
 #include <vector>
 
 #include "cc/layout/layout.h"
+#include "cc/layout/tensor_view.h"
 
 namespace bd {
 
@@ -32,6 +33,24 @@ inline void ForIndices(const Dims& counts, const std::function<void(const Dims&)
     int d = counts.size() - 1;
     for (; d >= 0 && ++index[d] == counts[d]; --d) index[d] = 0;
     if (d < 0) return;
+  }
+}
+
+// Whether element i of the memory that the view reaches lies between its images.
+inline bool IsBeside(const TensorView& view, int64_t i) {
+  return i % view.image_stride() >= view.image_elements();
+}
+
+// Whether it lies behind the last channel of an image.
+inline bool IsTail(const TensorView& view, int64_t i) {
+  const int64_t block = i % view.image_stride() / view.block_stride();
+  return !IsBeside(view, i) && i % view.lanes() >= view.lanes_of(block);
+}
+
+// Zeros in the tails of data[view.elements()].
+inline void ClearTails(const TensorView& view, float* data) {
+  for (int64_t i = 0; i < view.elements(); ++i) {
+    if (IsTail(view, i)) data[i] = 0.f;
   }
 }
 

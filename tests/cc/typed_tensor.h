@@ -9,6 +9,7 @@
 
 #include "cc/core/reorder/reorder.h"
 #include "tests/cc/guarded_buffer.h"
+#include "tests/cc/layouts.h"
 
 namespace bd {
 
@@ -31,10 +32,7 @@ class TypedTensor {
         stored_((view_.bytes() + 3) / 4),
         expected_(view_.bytes()) {
     floats_.FillIntegers(static_cast<int>(floats.elements()));
-    for (int64_t i = 0; i < floats.elements(); ++i) {
-      const int64_t block = i / floats.block_stride() % floats.blocks();
-      if (i % floats.lanes() >= floats.lanes_of(block)) floats_[i] = 0.f;
-    }
+    ClearTails(floats, floats_.data());
     Reorder(float_view_, {}, floats_.data(), view_, type_.quantization, data());
     Reorder(view_, type_.quantization, data(), float_view_, {}, floats_.data());
   }

@@ -10,6 +10,7 @@
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "tests/cc/guarded_array.h"
+#include "tests/cc/layouts.h"
 
 namespace bd {
 
@@ -58,16 +59,6 @@ inline int64_t TensorFloats(Layout layout, int64_t n, int64_t c, int64_t h, int6
   return n * (layout == Layout::nhwc ? c : (c + 15) / 16 * 16) * h * w;
 }
 
-// Zeroes the channel tail of a blocked tensor.
-inline void ClearTail(GuardedBuffer& x, int64_t n, int64_t c, int64_t plane) {
-  const int64_t blocks = (c + 15) / 16;
-  for (int64_t b = 0; b < n * blocks; ++b) {
-    for (int64_t i = 0; i < plane * 16; ++i) {
-      if (b % blocks * 16 + i % 16 >= c) x[b * plane * 16 + i] = 0.f;
-    }
-  }
-}
-
 inline int64_t SrcFloats(const ConvShape& d) {
   return TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw);
 }
@@ -81,12 +72,11 @@ inline int64_t DstFloats(const ConvShape& d) {
   return TensorFloats(d.dst_layout, d.n, d.oc, d.dst_h(), d.dst_w());
 }
 
-// A plain tensor has no tail.
 inline void ClearSrcTail(const ConvShape& d, GuardedBuffer& src) {
-  if (d.src_layout == Layout::nChw16c) ClearTail(src, d.n, d.ic, d.ih * d.iw);
+  ClearTails(TensorView(DataType::f32, d.src_layout, {d.n, d.ic, d.ih, d.iw}), src.data());
 }
 inline void ClearResultTail(const ConvShape& d, GuardedBuffer& result) {
-  if (d.dst_layout == Layout::nChw16c) ClearTail(result, d.n, d.oc, d.oh * d.ow);
+  ClearTails(TensorView(DataType::f32, d.dst_layout, {d.n, d.oc, d.oh, d.ow}), result.data());
 }
 
 // Packs and runs in memory that ends at guard pages; `packed_for` as in PackConvWeights. Tensors

@@ -84,15 +84,10 @@ std::string Check(const ConvShape& first, const ConvShape& depthwise, Isa isa, T
              apart.data(), pool);
 
   GuardedBuffer scratch(plan.scratch.bytes() / 4);
-  ConvDepthwiseBuffers buffers;
-  buffers.src = src.data();
-  buffers.first_packed = packed0.data();
-  buffers.depthwise_packed = packed1.data();
-  buffers.first_args = first_args.args;
-  buffers.depthwise_args = depthwise_args.args;
-  buffers.dst = dst.data();
-  buffers.scratch = scratch.data();
-  RunConvDepthwise(plan, buffers, pool);
+  RunConvDepthwise(plan,
+                   {src.data(), packed0.data(), packed1.data(), first_args.args,
+                    depthwise_args.args, dst.data(), scratch.data()},
+                   pool);
   if (plan.first.Own<DirectPlan>().fip() && data == Data::kReals) {
     double off = 0, power = 0;
     for (int64_t i = 0; i < dst_floats; ++i) {

@@ -203,32 +203,6 @@ TEST_F(ConvFipTest, ChainsAndPlainDst) {
   }
 }
 
-TEST_F(ConvFipTest, PartsOfWiderTensors) {
-  ConvShape d = Square(40, 7, 24, 1, 1, 0);
-  d.n = 2;
-  Problem whole(d);
-  whole.Run(two_);
-  const int64_t plane = 49 * 16;
-  GuardedBuffer src(2 * 5 * plane), dst(2 * 4 * plane);  // NaN around the parts
-  dst.Fill(77.f);
-  for (int64_t n = 0; n < 2; ++n) {
-    std::copy_n(whole.src.data() + n * 3 * plane, 3 * plane, src.data() + (n * 5 + 1) * plane);
-  }
-  d.algorithm = ConvAlgorithm::kFip;
-  d.src_image_blocks = 5;
-  d.dst_image_blocks = 4;
-  ConvPlan plan;
-  ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, 2, &plan), "");
-  const float *part = src.data() + plane, *hwio = whole.weights.data();
-  PackAndRun(plan, part, hwio, nullptr, dst.data() + plane, two_);
-  for (int64_t n = 0; n < 2; ++n) {
-    for (int64_t i = 0; i < 4 * plane; ++i) {
-      const bool inside = i >= plane && i < 3 * plane;
-      ASSERT_EQ(dst[n * 4 * plane + i], inside ? whole.dst[n * 2 * plane + i - plane] : 77.f);
-    }
-  }
-}
-
 // An exponent a task: digits are kept at any magnitude, and packing for a source of another one
 // changes no bit.
 TEST_F(ConvFipTest, MagnitudesAndWhatWasPacked) {

@@ -18,14 +18,16 @@ template <typename Sum>
 void ResultsRef(const TensorView& view, const PostOpChain& chain, const float* const* args,
                 float* dst, Sum&& sum) {
   const int64_t channels = view.blocks() * view.lanes(), width = view.w();
+  const TensorView operands(view.dtype(), view.layout(), view.dims());  // of a part, too
   for (int64_t n = 0; n < view.n(); ++n) {
     for (int64_t o = 0; o < channels; ++o) {
       for (int64_t p = 0; p < view.pixels(); ++p) {
-        const int64_t at = view.element(n, o, p);
-        dst[at] = o >= view.c()
-                      ? 0.f
-                      : static_cast<float>(ApplyPostOpsRef(chain, sum(n, o, p / width, p % width),
-                                                           args, dst, at, o, n * channels + o));
+        const int64_t at = operands.element(n, o, p);
+        dst[view.element(n, o, p)] =
+            o >= view.c()
+                ? 0.f
+                : static_cast<float>(ApplyPostOpsRef(chain, sum(n, o, p / width, p % width), args,
+                                                     dst, at, o, n * channels + o));
       }
     }
   }

@@ -36,13 +36,8 @@ class ConvRows : public ::testing::TestWithParam<Isa> {
     GuardedBuffer guarded(src.size(), guard), dst(d.ow * oc, guard);
     std::copy(src.begin(), src.end(), guarded.begin());
     PackConvWeights(plan, noted.data(), packed.data(), pool_);
-    ConvBuffers buffers;
-    buffers.src = guarded.data();
-    buffers.packed = packed.data();
-    buffers.plain = used.data();
-    buffers.dst = dst.data();
-    buffers.scratch = scratch.data();
-    RunConv(plan, buffers, pool_);
+    RunConv(plan, {guarded.data(), packed.data(), nullptr, dst.data(), scratch.data(), used.data()},
+            pool_);
     return {dst.begin(), dst.end()};
   }
 

@@ -91,14 +91,9 @@ class Execution {
     std::vector<float> dst(plan_.desc.result().elements(), -1.f);
     const float* args[] = {channel_.data()};
     const ScratchPool::Lease scratch = scratch_pool.Take(plan_.scratch.bytes());
-    ConvBuffers buffers;
-    buffers.src = src_.data();
-    buffers.packed = packed_.As<float>();
-    buffers.plain = weights_.data();
-    buffers.args = args;
-    buffers.dst = dst.data();
-    buffers.scratch = scratch.data();
-    RunConv(plan_, buffers, pool_);
+    RunConv(plan_,
+            {src_.data(), packed_.As<float>(), args, dst.data(), scratch.data(), weights_.data()},
+            pool_);
     return dst;
   }
 

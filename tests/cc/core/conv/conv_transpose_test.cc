@@ -92,19 +92,19 @@ std::string Check(const TransposeShape& d, Isa isa, ThreadPool& pool, double tol
                                   << " s" << d.sh << "x" << d.sw << " p" << d.pad_top << "x"
                                   << d.pad_left << " " << LayoutName(d.dst_layout) << " ["
                                   << d.post_ops.ToString() << "]");
-  GuardedBuffer src(TensorFloats(Layout::nChw16c, d.n, d.ic, d.ih, d.iw), guard);
+  const ConvTransposeDesc desc = d;
+  GuardedBuffer src(desc.src.elements(), guard);
   GuardedBuffer weights(d.kh * d.kw * d.oc * d.ic, guard);
   GuardedBuffer channel(d.oc, guard);
-  const int64_t own = TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow);
+  const int64_t own = desc.dst.elements();
   GuardedBuffer tensor(own, guard), expected(own), dst(own, guard);
   src.FillIntegers(1);
-  ClearTail(src, d.n, d.ic, d.ih * d.iw);
+  ClearTails(desc.src, src.data());
   weights.FillIntegers(2);
   channel.FillIntegers(3);
   tensor.FillIntegers(4);
-  if (d.dst_layout == Layout::nChw16c) ClearTail(tensor, d.n, d.oc, d.oh * d.ow);
+  ClearTails(desc.dst, tensor.data());
   const float* args[] = {channel.data(), tensor.data()};
-  const ConvTransposeDesc desc = d;
   ResultsRef(desc.dst, d.post_ops, args, expected.data(),
              [&](int64_t n, int64_t o, int64_t y, int64_t x) {
                return Sum(desc, src.data(), weights.data(), n, o, y, x);
@@ -112,13 +112,7 @@ std::string Check(const TransposeShape& d, Isa isa, ThreadPool& pool, double tol
   GuardedBuffer packed(plan.packed_bytes / 4);
   PackConvTransposeWeights(plan, weights.data(), packed.data(), pool);
   GuardedBuffer scratch(plan.scratch.bytes() / 4);
-  ConvBuffers buffers;
-  buffers.src = src.data();
-  buffers.packed = packed.data();
-  buffers.args = args;
-  buffers.dst = dst.data();
-  buffers.scratch = scratch.data();
-  RunConvTranspose(plan, buffers, pool);
+  RunConvTranspose(plan, {src.data(), packed.data(), args, dst.data(), scratch.data()}, pool);
   ExpectClose(dst, expected, tolerance);
   return plan.algorithm_name();
 }

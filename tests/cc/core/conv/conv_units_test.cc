@@ -102,12 +102,7 @@ TEST_P(ConvUnits, OfTiles) {
     PackConvWeights(plan, weights.data(), packed.As<float>(), pool_);
     ExpectSameBits([&](ThreadPool& pool) {
       std::vector<float> dst = DstOf(d);
-      ConvBuffers buffers;
-      buffers.src = src.data();
-      buffers.packed = packed.As<float>();
-      buffers.dst = dst.data();
-      buffers.scratch = scratch.As<char>();
-      RunConv(plan, buffers, pool);
+      RunConv(plan, {src.data(), packed.As<float>(), nullptr, dst.data(), scratch.data()}, pool);
       return dst;
     });
   }
@@ -135,13 +130,10 @@ TEST_P(ConvUnits, OfPairs) {
       PackConvWeights(plan.depthwise, taps.data(), packed_taps.As<float>(), pool_);
       ExpectSameBits([&](ThreadPool& pool) {
         std::vector<float> dst = DstOf(depthwise);
-        ConvDepthwiseBuffers buffers;
-        buffers.src = src.data();
-        buffers.first_packed = packed.As<float>();
-        buffers.depthwise_packed = packed_taps.As<float>();
-        buffers.dst = dst.data();
-        buffers.scratch = scratch.As<char>();
-        RunConvDepthwise(plan, buffers, pool);
+        RunConvDepthwise(plan,
+                         {src.data(), packed.As<float>(), packed_taps.As<float>(), nullptr, nullptr,
+                          dst.data(), scratch.data()},
+                         pool);
         return dst;
       });
     }

@@ -15,22 +15,14 @@ namespace {
 
 double Sum(const ConvVolumeDesc& d, const float* src, const float* weights, int64_t v, int64_t z,
            int64_t y, int64_t x, int64_t o) {
-  const ConvDesc& s = d.slice;
+  const int64_t slice_weights = d.weights_bytes() / d.kd / int64_t{sizeof(float)};
   double sum = 0;
   for (int64_t k = 0; k < d.kd; ++k) {
     const int64_t slice = z * d.sd + k - d.pad_front;
     if (slice < 0 || slice >= d.depth) continue;
-    for (int64_t kh = 0; kh < s.kh(); ++kh) {
-      for (int64_t kw = 0; kw < s.kw(); ++kw) {
-        const int64_t r = y * s.sh() + kh * s.dh() - s.pad_top(),
-                      c = x * s.sw() + kw * s.dw() - s.pad_left();
-        if (r < 0 || r >= s.ih() || c < 0 || c >= s.iw()) continue;
-        for (int64_t i = 0; i < s.ic(); ++i) {
-          sum += double{src[s.src.element(v * d.depth + slice, i, r * s.iw() + c)]} *
-                 weights[(((k * s.kh() + kh) * s.kw() + kw) * s.ic() + i) * s.oc() + o];
-        }
-      }
-    }
+    ForProducts(d.slice, v * d.depth + slice, o, y, x, [&](int64_t at, int64_t weight) {
+      sum += double{src[at]} * weights[k * slice_weights + weight];
+    });
   }
   return sum;
 }
@@ -86,17 +78,15 @@ class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
     GuardedBuffer tensor(floats, guard), expected(floats), dst(floats, guard);
     GuardedBuffer sample(TensorFloats(s.dst_layout, results, s.oc, 1, 1), guard);
     src.FillIntegers(1);
-    if (s.src_layout != Layout::nhwc) ClearTail(src, slices, s.ic, s.ih * s.iw);
+    const ConvVolumeDesc desc = d;
+    ClearTails(desc.slice.src, src.data());
     weights.FillIntegers(2);
     channel.FillIntegers(3);
     tensor.FillIntegers(4);
     sample.FillIntegers(5);
-    if (s.dst_layout != Layout::nhwc) {
-      ClearTail(tensor, results, s.oc, s.oh * s.ow);
-      ClearTail(sample, results, s.oc, 1);
-    }
+    ClearTails(desc.slice.dst, tensor.data());
+    ClearTails(TensorView(DataType::f32, s.dst_layout, {results, s.oc, 1, 1}), sample.data());
     const float* args[] = {channel.data(), tensor.data(), sample.data()};
-    const ConvVolumeDesc desc = d;
     ResultsRef(desc.slice.dst, s.post_ops, args, expected.data(),
                [&](int64_t n, int64_t o, int64_t y, int64_t x) {
                  return Sum(desc, src.data(), weights.data(), n / d.out_depth, n % d.out_depth, y,
@@ -105,14 +95,8 @@ class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
     GuardedBuffer packed(plan.conv.packed_bytes / 4);
     PackConvVolumeWeights(plan, weights.data(), packed.data(), pool_);
     GuardedBuffer scratch(plan.scratch.bytes() / 4);
-    ConvBuffers buffers;
-    buffers.src = src.data();
-    buffers.packed = packed.data();
-    buffers.plain = weights.data();
-    buffers.args = args;
-    buffers.dst = dst.data();
-    buffers.scratch = scratch.data();
-    RunConvVolume(plan, buffers, pool_);
+    RunConvVolume(
+        plan, {src.data(), packed.data(), args, dst.data(), scratch.data(), weights.data()}, pool_);
     ExpectClose(dst, expected, tolerance);
   }
   void CheckBothEnds(VolumeShape d) {

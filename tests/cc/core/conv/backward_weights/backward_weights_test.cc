@@ -30,7 +30,7 @@ ConvShape Conv(int64_t n, int64_t ic, int64_t oc, int64_t ih, int64_t iw, const 
 // Small integers; zeros in the channel tail of a blocked tensor.
 void Fill(GuardedBuffer& x, const TensorView& view, int64_t seed) {
   x.FillIntegers(seed);
-  if (view.blocked()) ClearTail(x, view.n(), view.c(), view.pixels());
+  ClearTails(view, x.data());
 }
 
 std::string Text(const BackwardWeightsPlan& plan) {
