@@ -319,15 +319,10 @@ def _prelu(x, slopes):
 
 
 def _slice(node: _Node):
+    names = {"new_axis": "newAxis", "shrink_axis": "shrinkAxis"}
     masks = {
-        f"{name}_mask": node.get(key)
-        for name, key in (
-            ("begin", "beginMask"),
-            ("end", "endMask"),
-            ("ellipsis", "ellipsisMask"),
-            ("new_axis", "newAxisMask"),
-            ("shrink_axis", "shrinkAxisMask"),
-        )
+        f"{name}_mask": node.get(f"{names.get(name, name)}Mask")
+        for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
     }
     return tf.strided_slice(*node.all(), **masks)
 
@@ -338,6 +333,14 @@ def _clip(x):
 
 # Of `fusedActivationFunction`.
 _ACTIVATIONS = (lambda x: x, tf.nn.relu, _clip, tf.nn.relu6, tf.tanh, tf.sign)
+# Ops that are called in LiteRT as they are in TensorFlow, by their module there.
+_OF_THE_SAME_NAME = {
+    tf.math: "abs add ceil cos equal exp floor greater greater_equal less less_equal log "
+    "logical_and logical_not logical_or maximum minimum not_equal pow round rsqrt sign sin sqrt "
+    "square squared_difference tanh",
+    tf.nn: "elu log_softmax relu relu6",
+    tf: "broadcast_to expand_dims fill gather_nd pad range slice tile transpose zeros_like",
+}
 # The op's name in the file -> the tensor, or the list of tensors, that a node of it makes.
 OPS: dict[str, Callable[[_Node], object]] = {
     "CONV_2D": _conv,
@@ -374,76 +377,34 @@ OPS: dict[str, Callable[[_Node], object]] = {
     "CUMSUM": lambda n: tf.cumsum(n(0), n(1), n.exclusive, n.reverse),
     "QUANTIZE": lambda n: n(0),
     "DEQUANTIZE": lambda n: tf.cast(n(0), tf.float32),
+    "MEAN": _reduce(tf.reduce_mean),
+    "SUM": _reduce(tf.reduce_sum),
     **{
-        name: _reduce(function)
-        for name, function in {
-            "MEAN": tf.reduce_mean,
-            "SUM": tf.reduce_sum,
-            "REDUCE_MAX": tf.reduce_max,
-            "REDUCE_MIN": tf.reduce_min,
-            "REDUCE_PROD": tf.reduce_prod,
-            "REDUCE_ANY": tf.reduce_any,
-            "REDUCE_ALL": tf.reduce_all,
-        }.items()
+        f"REDUCE_{name.upper()}": _reduce(getattr(tf, f"reduce_{name}"))
+        for name in ("max", "min", "prod", "any", "all")
+    },
+    **{
+        name.upper(): _of_all(getattr(module, name))
+        for module, names in _OF_THE_SAME_NAME.items()
+        for name in names.split()
     },
     **{
         name: _of_all(function)
         for name, function in {
-            "ADD": tf.add,
             "SUB": tf.subtract,
             "MUL": tf.multiply,
             "DIV": tf.divide,
-            "POW": tf.pow,
             "FLOOR_DIV": tf.math.floordiv,
             "FLOOR_MOD": tf.math.floormod,
-            "MAXIMUM": tf.maximum,
-            "MINIMUM": tf.minimum,
-            "SQUARED_DIFFERENCE": tf.math.squared_difference,
-            "EQUAL": tf.equal,
-            "NOT_EQUAL": tf.not_equal,
-            "GREATER": tf.greater,
-            "GREATER_EQUAL": tf.greater_equal,
-            "LESS": tf.less,
-            "LESS_EQUAL": tf.less_equal,
-            "LOGICAL_AND": tf.logical_and,
-            "LOGICAL_OR": tf.logical_or,
-            "LOGICAL_NOT": tf.logical_not,
             "SELECT": tf.compat.v1.where,
             "SELECT_V2": tf.where,
-            "RELU": tf.nn.relu,
-            "RELU6": tf.nn.relu6,
             "RELU_N1_TO_1": _clip,
             "PRELU": _prelu,
-            "ELU": tf.nn.elu,
             "HARD_SWISH": _hard_swish,
             "LOGISTIC": tf.sigmoid,
-            "TANH": tf.tanh,
-            "LOG_SOFTMAX": tf.nn.log_softmax,
             "L2_NORMALIZATION": lambda x: tf.nn.l2_normalize(x, -1),
-            "EXP": tf.exp,
-            "LOG": tf.math.log,
-            "SQRT": tf.sqrt,
-            "RSQRT": tf.math.rsqrt,
-            "SQUARE": tf.square,
-            "ABS": tf.abs,
             "NEG": tf.negative,
-            "SIGN": tf.sign,
-            "SIN": tf.sin,
-            "COS": tf.cos,
-            "FLOOR": tf.floor,
-            "CEIL": tf.math.ceil,
-            "ROUND": tf.round,
-            "EXPAND_DIMS": tf.expand_dims,
-            "TRANSPOSE": tf.transpose,
-            "PAD": tf.pad,
-            "SLICE": tf.slice,
-            "TILE": tf.tile,
-            "GATHER_ND": tf.gather_nd,
-            "BROADCAST_TO": tf.broadcast_to,
-            "FILL": tf.fill,
-            "RANGE": tf.range,
             "REVERSE_V2": tf.reverse,
-            "ZEROS_LIKE": tf.zeros_like,
             "SPACE_TO_BATCH_ND": tf.space_to_batch,
             "BATCH_TO_SPACE_ND": tf.batch_to_space,
         }.items()
