@@ -8,7 +8,7 @@ os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
 import numpy as np
 import tensorflow as tf
-from call import Draw
+from call import BLOCK, Draw, blocks
 from definitions import expected
 from make_call import definitions, eagerly, in_graph, in_region
 from narrow_calls import narrowed
@@ -97,6 +97,8 @@ def judge(call, d, valid):
     got = wanted.read(one[0])
     if valid and not wanted.tail_is_zero(one[0]):
         return "", "the tail is not zero"
+    if valid and call.attrs.get("num_into") and not _keeps_the_rest(call, wanted, one[0]):
+        return "", "what lies beside the part is not what `into` holds"
     if got.shape != wanted.values.shape:
         return "", f"shape {got.shape}, not {wanted.values.shape}"
     error = np.abs(got - wanted.values)
@@ -104,6 +106,14 @@ def judge(call, d, valid):
     if not np.all((error <= wanted.tolerance) | same):
         return "", f"off by {np.nanmax(error)}, at most {np.max(wanted.tolerance)} is right"
     return "right", None
+
+
+def _keeps_the_rest(call, wanted, result):
+    """Whether an op that writes a part of `into` leaves the other blocks."""
+    first, (into,) = wanted.part[0] // BLOCK, call.inputs[-1]
+    written = range(first, first + blocks(wanted.channels))
+    rest = (np.delete(x, written, 1) for x in (result, into.draw()))
+    return np.array_equal(*rest)
 
 
 def _short(result):

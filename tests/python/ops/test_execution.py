@@ -1,15 +1,9 @@
 """How ops run: the verbose log, the thread setting, many callers at once."""
 
-import concurrent.futures
 import os
 import re
 
 import fresh
-import numpy as np
-import references
-import tensorflow as tf
-
-import tf_blockdnn as bd
 
 EVERY_OP = """
 import tensorflow as tf
@@ -118,23 +112,3 @@ print(bd.info()["threads"], len(os.listdir("/proc/self/task")) - before)
 """
     threads, started = fresh.run(program).stdout.split()
     assert (threads, started) == ("3", "2")  # the caller is the third
-
-
-def test_many_callers_of_one_function(integers, blocked):
-    """Different shapes and weights at once through the same kernels."""
-    images = [integers(1, 5 + i % 7, 6, 20) for i in range(40)]
-    filters = [integers(3, 3, 20, 24) for _ in range(3)]
-
-    @tf.function(input_signature=[tf.TensorSpec([1, 2, None, None, 16]), tf.TensorSpec(None)])
-    def conv(x, weights):
-        y = bd.ops.conv(x, weights, weights_shape=[3, 3, 20, 24], how="direct", padding="SAME")
-        return bd.ops.pool(y, "max", 2, channels=24, padding="VALID")
-
-    def call(i):
-        x, weights = images[i % len(images)], filters[i % len(filters)]
-        expected = tf.nn.max_pool2d(references.conv(x, weights), 2, 1, "VALID")
-        ours = blocked.unpack(conv(blocked.pack(x), weights), 24)
-        np.testing.assert_array_equal(ours, expected)
-
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        list(pool.map(call, range(400)))

@@ -99,7 +99,7 @@ def test_the_table_is_there():
 
 
 # Each algorithm, small and large, with and without tails.
-@pytest.mark.parametrize("threads", [None, 1, 2, 3, 32])
+@pytest.mark.parametrize("threads", [None, 3])
 @pytest.mark.parametrize(
     ("algorithm", "arguments"),
     [
@@ -153,7 +153,7 @@ def test_convolution(algorithm, arguments, threads):
     assert check_conv(**arguments, threads=threads).startswith(algorithm)
 
 
-@pytest.mark.parametrize("threads", [None, 1, 2, 3, 32])
+@pytest.mark.parametrize("threads", [None, 3])
 @pytest.mark.parametrize(
     ("algorithm", "src"),
     [("rows", (1, 512)), ("rows", (2, 512)), ("gemm", (3, 400, 512)), ("gemm", (40, 512))],

@@ -39,27 +39,6 @@ def test_long_sums(integers):
     check(integers(1, 7, 7, 2048), integers(1, 1, 2048, 40))
 
 
-@pytest.mark.parametrize("channels", [1, 3, 16, 24, 50])
-@pytest.mark.parametrize("multiplier", [1, 2, 3])
-@pytest.mark.parametrize("ksize", [(3, 3), (5, 5), (1, 4)])
-@pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
-@pytest.mark.parametrize("padding", ["SAME", "VALID"])
-def test_depthwise(channels, multiplier, ksize, strides, padding, integers, blocked):
-    x = integers(2, 9, 8, channels)
-    depthwise_filter = integers(*ksize, channels, multiplier)
-    oc = channels * multiplier
-    ours = bd.ops.conv(
-        blocked.pack(x),
-        depthwise_filter,
-        weights_shape=[*ksize, 1, oc],
-        groups=channels,
-        strides=strides,
-        padding=padding,
-    )
-    expected = tf.nn.depthwise_conv2d(x, depthwise_filter, [1, *strides, 1], padding)
-    np.testing.assert_array_equal(blocked.unpack(ours, oc), expected)
-
-
 @pytest.mark.parametrize("window", [(1, 1), (3, 3)], ids=str)
 @pytest.mark.parametrize("ic,oc,h,w", [(16, 16, 28, 28), (20, 40, 1, 1), (96, 70, 13, 20)])
 def test_paired(window, ic, oc, h, w, floats, blocked):
@@ -89,11 +68,10 @@ def test_pairs_are_multiplied_with_avx512_only(algorithm):
         assert plan.algorithm in ("direct", "paired")
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "winograd"])
 @pytest.mark.parametrize("window", [(3, 3), (5, 5), (1, 3), (3, 1), (1, 7), (7, 1)], ids=str)
 @pytest.mark.parametrize("ic,oc,h,w", [(16, 16, 28, 28), (20, 40, 1, 1), (96, 64, 13, 20)])
 @pytest.mark.parametrize("padding", ["SAME", "VALID", [[3, 4], [3, 5]]])
-def test_winograd(algorithm, window, ic, oc, h, w, padding, floats, blocked):
+def test_winograd(window, ic, oc, h, w, padding, floats, blocked):
     if padding == "VALID" and h < 7:
         padding = "SAME"
     x, weights, bias = floats(2, h, w, ic), floats(*window, ic, oc), floats(oc)
@@ -102,7 +80,7 @@ def test_winograd(algorithm, window, ic, oc, h, w, padding, floats, blocked):
         weights,
         channels=ic,
         padding=padding,
-        how=algorithm,
+        how="winograd",
         post_ops="binary(add,channel,#0);eltwise(relu)",
         args=[bias],
     )
@@ -198,14 +176,3 @@ def test_dynamic_shapes(integers, blocked):
         x = integers(1 + h % 2, h, 41 - h, 5)
         expected = references.conv(x, weights, strides=(2, 2))
         np.testing.assert_array_equal(blocked.unpack(conv(blocked.pack(x)), 18), expected)
-
-
-def test_strides_are_bounded():
-    """Plans have an entry for each row of a stride: 2^31 of them would end the process."""
-    with pytest.raises(tf.errors.InvalidArgumentError, match="strides of at most 65536"):
-        bd.ops.conv(
-            tf.zeros((1, 1, 4, 4, 16)),
-            tf.zeros((3, 3, 16, 16)),
-            strides=[2**31 - 1, 1],
-            padding="SAME",
-        )

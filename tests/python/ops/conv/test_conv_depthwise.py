@@ -41,19 +41,6 @@ def check(src, weights, depthwise_weights, **options):
     return ours
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "paired"])
-def test_other_algorithms_round_as_two_ops(algorithm, floats, blocked):
-    x, weights, filters = (
-        blocked.pack(floats(2, 28, 27, 48)),
-        floats(1, 1, 48, 96),
-        floats(5, 5, 96, 1),
-    )
-    ours = bd.ops.conv_depthwise(x, weights, filters, how=algorithm, padding="SAME")
-    np.testing.assert_allclose(
-        ours, two(x, weights, filters), rtol=0, atol=2e-6 * np.abs(ours).max()
-    )
-
-
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_sizes(data):

@@ -59,29 +59,6 @@ def case(request, form, integers, blocked):
     return Case(blocked, integers, form, request.param)
 
 
-def test_operands_with_offsets(case):
-    everything = case.draw(5 + case.oc + 3)
-    ours = case.run("binary(add,channel,#0@5);binary(mul,scalar,#0@2)", [everything])
-    bias = everything[5 : 5 + case.oc]
-    np.testing.assert_array_equal(ours, (case.plain + bias) * everything[2])
-
-
-def test_the_chain_of_the_source_document(case):
-    """s_lin * (alpha * (s_sum * dst + s_tanh * tanh(s_conv * conv(src, w))) + beta)"""
-    s_conv, s_tanh, s_sum, s_lin, alpha, beta = 1 / 16, 0.75, 2.0, 0.5, 3.0, -1.0
-    previous = case.draw(*case.plain.shape)
-    chain = (
-        bd.PostOps()
-        .eltwise("linear", alpha=s_conv)  # the output scale
-        .eltwise("tanh", scale=s_tanh)
-        .sum(s_sum)
-        .eltwise("linear", alpha, beta, s_lin)
-    )
-    expected = s_lin * (alpha * (s_sum * previous + s_tanh * np.tanh(s_conv * case.plain)) + beta)
-    for dst in (previous, case.lay_out(previous)):
-        np.testing.assert_allclose(case.run(chain, [], dst), expected, rtol=1e-5, atol=1e-5)
-
-
 def test_sum_leaves_a_shared_operand_alone(integers, blocked):
     case = Case(blocked, integers, FORMS[0], (3, 3))
     residual = tf.constant(blocked.pack(integers(*case.plain.shape)))

@@ -112,7 +112,7 @@ def assert_close(y, channels, expected, dst, to):
 @pytest.mark.parametrize("src", [BF16, U8])
 @pytest.mark.parametrize("dst", [F32, BF16, U8])
 @pytest.mark.parametrize("other", [F32, BF16, U8])
-@pytest.mark.parametrize("window", ["3x3", "1x1", "depthwise"])
+@pytest.mark.parametrize("window", ["3x3", "depthwise"])
 @pytest.mark.parametrize("sum_first", [True, False])
 def test_bias_sum_and_activation(src, dst, other, window, sum_first, rng):
     case = Case(rng, window, src)
@@ -136,56 +136,6 @@ def test_a_narrow_sum_behind_an_activation_is_of_a_blocked_result(rng):
     chain = bd.PostOps().eltwise("relu").sum(operand=added)
     with pytest.raises(tf.errors.InvalidArgumentError, match="or is of a blocked dst"):
         case.run(F32, post_ops=chain, sum_quantization=(0.02, 60), dst_layout="nhwc")
-
-
-@pytest.mark.parametrize("src", [BF16, U8])
-def test_a_first_layer_reads_a_plain_image(src, rng):
-    x = Tensor(rng, (2, 15, 17, 3), src)
-    weights = rng.integers(-127, 128, (3, 3, 3, 16), np.int8)
-    scales = rng.uniform(0.001, 0.01, 16).astype(np.float32)
-    real = weights * scales.astype(np.float64)
-    if not is_bytes(src):
-        weights, scales = real.astype(BF16), None
-        real = weights.astype(np.float64)
-    y = bd.ops.conv(
-        x.plain,
-        weights,
-        strides=2,
-        padding="SAME",
-        src_layout="nhwc",
-        dtype=U8,
-        src_quantization=x.quantization,
-        weight_scales=scales,
-        dst_quantization=OTHER,
-    )
-    expected = references.conv(x.real, real, strides=(2, 2))
-    assert_stands_for(y, 16, expected, U8, OTHER)
-
-
-def test_parts_of_wider_tensors(rng):
-    case = Case(rng, "1x1", U8)  # 48 channels to 32
-    wide = Tensor(rng, (2, 6, 6, 80), U8)
-    into = Tensor(rng, (2, 6, 6, 48), U8, OTHER)
-    y = bd.ops.conv(
-        wide.blocked,
-        case.weights,
-        src_part=(32, 80),
-        dst_part=(16, 48),
-        into=into.blocked,
-        dtype=U8,
-        src_quantization=wide.quantization,
-        weight_scales=case.scales,
-        dst_quantization=OTHER,
-        padding="SAME",
-    )
-    sums = references.conv(wide.real[..., 32:], case.weights * case.scales.astype(np.float64))
-    assert_stands_for(y, 48, np.concatenate([into.real[..., :16], sums], 3), U8, OTHER)
-
-
-@pytest.mark.parametrize("src", [BF16, U8])
-def test_no_images(src, rng):
-    case = Case(rng, "3x3", src, batch=0)
-    assert case.run(U8, OTHER).shape == (0, 3, 8, 9, 16)
 
 
 def test_in_a_function_and_in_turn(rng):

@@ -1,28 +1,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from quantized_numpy import BF16, U8, Tensor, assert_stands_for
 
 import tf_blockdnn as bd
 
 pytestmark = pytest.mark.each_isa
-
-
-@pytest.mark.parametrize(
-    "channels",
-    [(16,), (5,), (16, 32), (3, 5), (17, 16), (16, 1, 15), (7, 40, 9, 33), (15, 1, 16, 31, 2)],
-)
-@pytest.mark.parametrize("n,h,w", [(1, 3, 4), (2, 7, 7)])
-def test_against_tensorflow(channels, n, h, w, floats, blocked):
-    values = [floats(n, h, w, c) for c in channels]
-    joined = bd.ops.concat([blocked.pack(v) for v in values], channels=channels)
-    expected = tf.concat(values, axis=3)
-    np.testing.assert_array_equal(blocked.unpack(joined, sum(channels)), expected)
-
-
-@pytest.mark.parametrize("n,h,w", [(0, 2, 2), (2, 0, 3), (1, 3, 0)])
-def test_empty(n, h, w):
-    values = [tf.zeros((n, 1, h, w, 16)), tf.zeros((n, 2, h, w, 16))]
-    assert bd.ops.concat(values, channels=[3, 20]).shape == (n, 2, h, w, 16)
 
 
 def test_the_same_value_twice(floats, blocked):
@@ -55,3 +38,19 @@ def test_gradient_of_a_part_is_zero_beside_it(floats, blocked):
     expected = np.zeros_like(x)
     expected[..., 10:30] = dy
     np.testing.assert_array_equal(blocked.unpack(grad.numpy(), 40), expected)
+
+
+@pytest.mark.parametrize("dtype", [BF16, U8])
+def test_slices_and_parts(dtype):
+    rng = np.random.default_rng(5)
+    x, into = Tensor(rng, (2, 3, 4, 40), dtype), Tensor(rng, (2, 3, 4, 52), dtype)
+    y = bd.ops.concat(
+        [x.blocked],
+        channels=[20],
+        src_parts=[(7, 40)],
+        dst_part=(32, 52),
+        into=into.blocked,
+        src_quantizations=x.quantization and [x.quantization],
+    )
+    expected = np.concatenate([into.real[..., :32], x.real[..., 7:27]], 3)
+    assert_stands_for(y, 52, expected, dtype, x.quantization, steps=0)

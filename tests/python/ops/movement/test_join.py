@@ -32,7 +32,7 @@ def _values(shape, axis, sizes, dtype):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16", "int8", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float16", "bool"])
 def test_against_numpy(shape, axis, sizes, dtype):
     values = _values(shape, axis, sizes, dtype)
     expected = np.concatenate(values, axis)

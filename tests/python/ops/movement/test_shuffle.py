@@ -142,17 +142,6 @@ def test_gradient(dtype, axis, group):
     np.testing.assert_array_equal(tape.gradient(ours, x), tape.gradient(theirs, x))
 
 
-def test_gradient_of_blocked():
-    blocked = tf.constant(pack(draw((2, 20, 3, 5)), 8))
-    weights = tf.constant(pack(draw((2, 20, 3, 5))[:, ::-1], 8))
-    arguments = dict(layout="nChw8c", channels=20)
-    with tf.GradientTape() as tape:
-        tape.watch(blocked)
-        loss = tf.reduce_sum(bd.ops.shuffle(blocked, 1, 4, **arguments) * weights)
-    expected = Shuffle.run(weights, axis=1, group=4, backward=True, **arguments)
-    np.testing.assert_array_equal(tape.gradient(loss, blocked), expected)
-
-
 def test_second_gradient():
     x = tf.constant(draw((2, 12)))
     with tf.GradientTape() as outer:

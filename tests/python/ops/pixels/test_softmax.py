@@ -10,23 +10,12 @@ pytestmark = pytest.mark.each_isa
 
 
 @pytest.mark.parametrize("scale", [1.0, 20.0])
-@pytest.mark.parametrize("channels", [1, 2, 3, 8, 15, 16, 17, 33, 64, 70, 1000, 1001])
+@pytest.mark.parametrize("channels", [1, 8, 15, 17, 70, 1000])
 def test_equals_tensorflow(floats, channels, scale):
     x = scale * floats(5, channels)
     ours = bd.ops.softmax(x)
     np.testing.assert_allclose(ours, tf.nn.softmax(x), rtol=1e-5, atol=1e-12)
     np.testing.assert_allclose(np.sum(ours, -1), 1.0, rtol=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(20,), (2, 3, 21), (2, 9, 9, 21), (1, 2, 1, 3, 5)])
-def test_any_rank(floats, shape):
-    x = floats(*shape)
-    np.testing.assert_allclose(bd.ops.softmax(x), tf.nn.softmax(x), rtol=1e-5)
-
-
-@pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0), (2, 0, 3)])
-def test_empty(shape):
-    assert bd.ops.softmax(np.zeros(shape, np.float32)).shape == shape
 
 
 @pytest.mark.parametrize("channels", [3, 16, 37])

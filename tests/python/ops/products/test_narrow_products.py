@@ -56,19 +56,6 @@ def test_narrow_weights(integers, bytes_of, dtype, rows, k, n):
     np.testing.assert_array_equal(y, expected)
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
-@pytest.mark.parametrize("shape", [(3, 20), (30, 20), (2, 3, 20)])
-def test_chain_behind_narrow_weights(integers, bytes_of, dtype, shape):
-    x, (weights, scales, wide) = integers(*shape), _weights(dtype, integers, bytes_of, 20, 33)
-    bias, other = integers(33), integers(*shape[:-1], 33)
-    expected = np.maximum(_product(x, wide) + bias + other, 0)
-    chain = {"post_ops": "binary(add,channel,#0);sum(#1);eltwise(relu)", "args": (bias, other)}
-    np.testing.assert_array_equal(bd.ops.inner_product(x, weights, **scales, **chain), expected)
-    chain = {"post_ops": "binary(add,channel,#0);eltwise(relu)", "args": (bias,)}
-    y = bd.ops.packed_matmul(x, weights, other, **scales, **chain)
-    np.testing.assert_array_equal(y, np.maximum(_product(x, wide) + other + bias, 0))
-
-
 def test_part_of_a_flat_vector(integers, bytes_of):
     flat = bytes_of(5 + 20 * 30)
     y = bd.ops.inner_product(

@@ -28,14 +28,6 @@ def test_integers_are_exact(integers, m, k, n, transpose_a, transpose_b):
     )
 
 
-def test_post_ops_come_last(floats):
-    a, b, c, bias = floats(5, 20), floats(20, 37), floats(5, 37), floats(37)
-    chain = bd.PostOps().binary("add", bias).eltwise("relu").binary("mul", c)
-    ours = bd.ops.packed_matmul(a, b, c, alpha=0.5, beta=2.0, post_ops=chain)
-    expected = np.maximum(0.5 * (a @ b) + 2 * c + bias, 0) * c
-    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
-
-
 def test_any_rank_and_empty(floats):
     a, b = floats(2, 3, 4, 5), floats(5, 6)
     np.testing.assert_allclose(bd.ops.packed_matmul(a, b), a @ b, rtol=1e-5, atol=1e-5)

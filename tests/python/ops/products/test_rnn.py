@@ -1,7 +1,5 @@
 """bd.ops.rnn against Keras's layers of the same weights."""
 
-import itertools
-
 import keras
 import numpy as np
 import pytest
@@ -34,69 +32,6 @@ def reference(cell, inputs, units, **kwargs):
 
 def weights_of(layer):
     return [tf.constant(w) for w in layer.get_weights()]
-
-
-@pytest.mark.parametrize("cell, reset_after", [(c, True) for c in KERAS] + [("gru", False)])
-@pytest.mark.parametrize(
-    "batch, steps, inputs, units", [(1, 7, 5, 3), (3, 4, 16, 33), (6, 2, 1, 64)]
-)
-def test_equals_keras(floats, cell, reset_after, batch, steps, inputs, units):
-    options = {"reset_after": reset_after} if cell == "gru" else {}
-    x = tf.constant(floats(batch, steps, inputs))
-    states = [tf.constant(floats(batch, units)) for _ in range(2 if cell == "lstm" else 1)]
-    mask = tf.constant(np.arange(batch * steps).reshape(batch, steps) % 3 != 0)
-    for go_backwards, sequences, masked in itertools.product([False, True], repeat=3):
-        layer = reference(
-            cell, inputs, units, go_backwards=go_backwards, return_sequences=sequences, **options
-        )
-        expected = layer(x, initial_state=states, mask=mask if masked else None)
-        y, ends = bd.ops.rnn(
-            x,
-            *weights_of(layer),
-            cell=cell,
-            initial_state=states,
-            mask=mask if masked else None,
-            go_backwards=go_backwards,
-            return_sequences=sequences,
-            **options,
-        )
-        for ours, theirs in zip([y, *ends], expected, strict=True):
-            np.testing.assert_allclose(ours, theirs, **TOLERANCE)
-
-
-def test_orders_and_layouts(floats):
-    x, layer = floats(3, 5, 4), reference("lstm", 4, 10, return_sequences=True)
-    weights = weights_of(layer)
-
-    def run(x, **kwargs):
-        return bd.ops.rnn(x, *weights, cell="lstm", return_sequences=True, **kwargs).dst.numpy()
-
-    y = run(x)
-    back = run(x, go_backwards=True)
-    np.testing.assert_allclose(run(x[:, ::-1]), back, **TOLERANCE)
-    np.testing.assert_array_equal(run(x, go_backwards=True, restore_order=True), back[:, ::-1])
-    by_time = run(x.transpose(1, 0, 2), time_major=True)
-    np.testing.assert_array_equal(by_time.transpose(1, 0, 2), y)
-
-
-def test_lengths_are_masks(floats):
-    x, lengths = floats(4, 6, 3), np.array([0, 2, 6, 5], np.int32)
-    weights = weights_of(reference("gru", 3, 7))
-    mask = np.arange(6) < lengths[:, None]
-    for go_backwards, zeros in itertools.product([False, True], repeat=2):
-        options = {
-            "cell": "gru",
-            "return_sequences": True,
-            "go_backwards": go_backwards,
-            "zero_output_for_mask": zeros,
-        }
-        ours = bd.ops.rnn(x, *weights, lengths=lengths, **options)
-        masked = bd.ops.rnn(x, *weights, mask=mask, **options)
-        np.testing.assert_array_equal(ours.dst, masked.dst)
-        np.testing.assert_array_equal(ours.states[0], masked.states[0])
-        if zeros:
-            shown = mask[:, ::-1] if go_backwards else mask
-            assert not ours.dst.numpy()[~shown].any() and ours.dst.numpy()[shown].all()
 
 
 def gradients(function, tensors):
@@ -302,21 +237,6 @@ def test_shapes_known_and_unknown(floats):
         )
         assert run.get_concrete_function().outputs[0].shape.as_list() == known
         assert run(floats(2, 3, 4)).shape == (2, 3, 8)
-
-
-def test_many_callers(floats):
-    from concurrent.futures import ThreadPoolExecutor
-
-    w, u = tf.constant(floats(9, 160)), tf.constant(floats(40, 160))
-    inputs = [tf.constant(floats(2, 20, 9)) for _ in range(16)]
-
-    def run(x):
-        return bd.ops.rnn(x, w, u, cell="lstm").dst.numpy()
-
-    expected = [run(x) for x in inputs]
-    with ThreadPoolExecutor(8) as threads:
-        for ours, alone in zip(threads.map(run, inputs), expected, strict=True):
-            np.testing.assert_array_equal(ours, alone)
 
 
 @pytest.mark.parametrize("sequences", [False, True])
