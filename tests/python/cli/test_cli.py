@@ -175,12 +175,6 @@ def test_benchmark(call, tiny):
     assert answer["ratio"] == answer["original"]["min_ms"] / answer["optimized"]["min_ms"]
 
 
-def test_benchmark_in_a_process_of_its_own(tiny):
-    command = [sys.executable, "-m", "tf_blockdnn", "benchmark", str(tiny), "--runs", "2", "--json"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(result.stdout)["inter_op_threads"] == 1
-
-
 def test_info(call):
     code, out, _ = call("info", "--json")
     assert code == 0 and json.loads(out)["tensorflow"] == tf.__version__
@@ -289,20 +283,24 @@ def test_no_arguments_are_help(call):
     assert (code, err) == (0, "") and "benchmark" in out
 
 
-def test_starts_quietly_in_a_process_of_its_own(tiny, tmp_path):
-    """TensorFlow's notices stay away, and --verbose brings back what it has to say on this CPU."""
+def test_a_process_of_its_own(tiny):
+    """It has one inter-op thread, and no colours where nobody looks. TensorFlow's notices stay
+    away, and --verbose brings back what it has to say on this CPU."""
     notices = ("oneDNN", "cuda", "INFO", "WARNING")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_CPP")}
+    ours = ("TF_CPP", "FORCE_COLOR", "NO_COLOR")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
 
     def run(*arguments):
         command = [sys.executable, "-m", "tf_blockdnn", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+        env = environment | {"TERM": "xterm-256color"}
+        return subprocess.run(command, capture_output=True, text=True, env=env, check=True)
 
-    quiet = run("optimize", tiny, tmp_path / "out", "--json")
-    assert json.loads(quiet.stdout)["kept"] == []
-    assert not [notice for notice in notices if notice in quiet.stderr]
-    loud = run("info", "--verbose").stderr
-    assert [notice for notice in notices if notice in loud]
+    for quiet in (run("inspect", tiny), run("--help")):
+        assert quiet.stdout and "\x1b" not in quiet.stdout + quiet.stderr
+        assert not [notice for notice in notices if notice in quiet.stderr]
+    loud = run("benchmark", tiny, "--runs", 2, "--size", 16, "--json", "--verbose")
+    assert json.loads(loud.stdout)["inter_op_threads"] == 1
+    assert [notice for notice in notices if notice in loud.stderr]
 
 
 def test_help_and_bad_paths_do_not_wait_for_tensorflow():

@@ -64,18 +64,6 @@ def test_help_ends_with_an_example_that_parses(call, name):
     assert all(option in text.partition("Example: ")[0] for option in options)
 
 
-def test_piped_output_has_no_colours(tiny):
-    environment = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "NO_COLOR")}
-    for arguments in (["inspect", tiny], ["--help"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "tf_blockdnn", *map(str, arguments)],
-            capture_output=True,
-            env=environment | {"TERM": "xterm-256color"},
-            check=True,
-        )
-        assert done.stdout and b"\x1b" not in done.stdout + done.stderr
-
-
 def test_completion_names_the_commands():
     done = subprocess.run(
         [

@@ -209,29 +209,6 @@ class TestRefusals:
         assert "\n" not in str(caught.value)
         assert sorted(path for path in destination.parent.rglob("*")) == before
 
-    def test_no_such_folder(self, tmp_path):
-        self.refuse(tmp_path / "nowhere", tmp_path / "out", "nowhere: no such file or folder")
-
-    def test_a_file(self, tmp_path):
-        (tmp_path / "file").write_text("x")
-        self.refuse(tmp_path / "file", tmp_path / "out", "not a folder")
-
-    def test_not_a_saved_model(self, tmp_path):
-        (tmp_path / "empty").mkdir()
-        self.refuse(tmp_path / "empty", tmp_path / "out", "not a SavedModel")
-
-    @pytest.mark.parametrize("content", [b"not a protocol buffer", b""])
-    def test_unreadable(self, tiny, tmp_path, content):
-        source = copy(tiny, tmp_path)
-        (source / "saved_model.pb").write_bytes(content)
-        self.refuse(source, tmp_path / "out", "is the file complete")
-
-    def test_truncated(self, tiny, tmp_path):
-        source = copy(tiny, tmp_path)
-        whole = (source / "saved_model.pb").read_bytes()
-        (source / "saved_model.pb").write_bytes(whole[: len(whole) // 2])
-        self.refuse(source, tmp_path / "out", "is the file complete")
-
     def test_missing_variables(self, tiny, tmp_path):
         source = copy(tiny, tmp_path)
         shutil.rmtree(source / "variables")
@@ -252,14 +229,6 @@ class TestRefusals:
 
         edit(source, rename)
         self.refuse(source, tmp_path / "out", "does not know the op FancyRelu")
-
-    def test_unknown_signature(self, tiny, tmp_path):
-        self.refuse(tiny, tmp_path / "out", "no signature 'oops'; it has read", signatures=["oops"])
-
-    def test_output_not_empty(self, tiny, tmp_path):
-        (tmp_path / "out").mkdir()
-        (tmp_path / "out" / "letter.txt").write_text("dear")
-        self.refuse(tiny, tmp_path / "out", "not empty")
 
     def test_output_is_a_file(self, tiny, tmp_path):
         (tmp_path / "out").write_text("x")

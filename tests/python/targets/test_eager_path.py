@@ -88,13 +88,6 @@ def test_a_result_is_an_ordinary_tensor(network):
     assert gone() is None
 
 
-def test_what_is_packed_before_the_kernels_run_has_their_values(network):
-    fast = bd.optimize(network)
-    for seed in range(4):
-        wanted = fast.concrete(image(seed=seed))
-        same(fast(image(seed=seed)), wanted)  # from the third on with results made beforehand
-
-
 def test_a_call_that_is_abandoned_holds_nothing_up(network):
     fast = bd.optimize(network)
     wanted = fast(image())

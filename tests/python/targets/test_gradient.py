@@ -209,18 +209,6 @@ def test_low_precision_has_none(functional, pictures):
         tape.gradient(y, x)
 
 
-def test_second_order(functional, pictures, same):
-    fast, x = bd.optimize(functional), tf.constant(pictures)
-
-    def twice(function):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            slope = tf.reduce_sum(taped(function, x) ** 2)
-        return tape.gradient(slope, x)
-
-    same(twice(fast), twice(functional))
-
-
 def test_several_inputs_and_outputs(weights, same, floats):
     kernel = weights(3, 3, 16, 16)
     specs = [tf.TensorSpec([None, 8, 8, 16]), tf.TensorSpec([], tf.int32), tf.TensorSpec([])]
@@ -257,12 +245,6 @@ def test_the_original_is_not_needed(weights, floats, same):
     gc.collect()
     x = tf.constant(floats(1, 8, 8, 3))
     same(taped(fast, x), taped(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME"), x))
-
-
-def test_of_a_file(functional, pictures, same, tmp_path):
-    functional.save(tmp_path / "model.h5")
-    x = tf.constant(pictures)
-    same(taped(bd.optimize(tmp_path / "model.h5"), x), taped(functional, x))
 
 
 def test_an_optimised_saved_model(functional, pictures, same, tmp_path):

@@ -1,6 +1,5 @@
 """The result for a Keras model is a Keras model, of the Keras that the original came from."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -98,20 +97,6 @@ def test_a_subclassed_model_that_was_called(subclass, pictures, same):
     assert fast.report.count("BlockdnnConv") == 1
 
 
-def test_a_subclassed_model_that_was_built(pictures, same):
-    class Built(keras.Model):
-        def build(self, shape):
-            self.conv = keras.layers.Conv2D(16, 3)
-            self.conv.build(shape)
-
-        def call(self, x):
-            return self.conv(x)
-
-    model = Built()
-    model.build((None, 16, 16, 3))
-    same(bd.optimize(model)(pictures), model(pictures))
-
-
 @pytest.mark.filterwarnings("ignore:.*does not have a .build")
 def test_a_subclassed_model_that_keras_built(subclass, pictures, same):
     model = subclass()
@@ -127,17 +112,6 @@ def test_a_subclassed_model_of_unknown_shapes(subclass, pictures, same):
         bd.optimize(model)
     fast = bd.optimize(model, input_signature=[tf.TensorSpec([None, 16, 16, 3])])
     same(fast(pictures), model(pictures))
-
-
-def test_inputs_by_name_in_a_list_or_a_dict(library, same, floats):
-    a, b = library.Input([8, 8, 3], name="a"), library.Input([16], name="b")
-    y = library.layers.GlobalAveragePooling2D()(library.layers.Conv2D(16, 3)(a))
-    model = library.Model({"a": a, "b": b}, {"sum": library.layers.Add()([y, b])})
-    fast, given = bd.optimize(model), {"a": floats(2, 8, 8, 3), "b": floats(2, 16)}
-    wanted = model(given)
-    same(fast(given), wanted)
-    same(fast(dict(reversed(given.items()))), wanted)
-    same(fast.predict(given, verbose=0), wanted)
 
 
 def test_an_optimised_model_again(functional, pictures, same):

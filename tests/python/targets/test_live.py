@@ -114,13 +114,6 @@ def test_a_call_without_a_change_folds_nothing(network, pictures, folded):
     assert len(folded) == before
 
 
-def test_a_snapshot_stays(network, pictures):
-    fast = bd.optimize(network)
-    was = fast(pictures).numpy()
-    _train(network, pictures)
-    np.testing.assert_array_equal(fast(pictures), was)
-
-
 def test_signs_of_weights_follow(weights, image, same):
     kernel, x = weights(3, 3, 16, 16), image(1, 6, 6, 16)
 

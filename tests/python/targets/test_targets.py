@@ -39,14 +39,6 @@ def test_keras_files(functional, pictures, same, tmp_path, name):
         assert fast.report.count("BlockdnnConv") == 1
 
 
-def test_folders(functional, pictures, same, tmp_path):
-    tf.saved_model.save(functional, str(tmp_path))
-    for fast in (bd.optimize(tmp_path), bd.load(str(tmp_path))):
-        (got,) = fast(pictures).values()
-        same(got, functional(pictures))
-        assert fast.report.count("BlockdnnConv") == 1
-
-
 def test_what_is_loaded_is_called_in_graphs(functional, pictures, same, tmp_path):
     """The functions that its graph calls stay, though what was read from the folder is gone."""
     bd.optimize(functional).save(tmp_path / "fast")
@@ -131,13 +123,6 @@ def test_a_function_without_a_signature(kernel, same, pictures):
     assert len(fast.calls) == 5
     with pytest.raises(ValueError, match="called with 5 signatures.*input_signature="):
         fast.save("nowhere")
-
-
-def test_one_signature_can_be_saved(kernel, same, pictures, tmp_path):
-    fast = bd.optimize(tf.function(lambda x: {"y": tf.nn.conv2d(x, kernel, 1, "SAME")}))
-    wanted = fast(pictures)
-    fast.save(tmp_path)
-    same(bd.load(tmp_path)(pictures), wanted)
 
 
 def test_a_new_weight_reaches_no_result(kernel, pictures):
