@@ -243,9 +243,9 @@ def return_free_memory() -> None:
 
 @contextlib.contextmanager
 def without_collection():
-    """Python looks for no unreachable cycles meanwhile.
+    """Suspends Python's search for unreachable cycles.
 
-    Where millions of objects are made that stay, it would go through all that Keras and TensorFlow
+    Where millions of objects are created that stay, it would visit all that Keras and TensorFlow
     hold again and again, 0.4 s each time. That is so for all threads, as the collector has one
     switch: what others drop in cycles meanwhile waits for the end, at most some seconds.
     """
@@ -260,7 +260,7 @@ def without_collection():
 
 @contextlib.contextmanager
 def collecting_new():
-    """What was made meanwhile and nobody holds is gone at the end, cycles included.
+    """Objects that were created meanwhile and that nobody holds are freed at the end, also cycles.
 
     All that is there before, such as the modules of Keras and TensorFlow, is left out, since to go
     through it takes 0.1 s. A process that has frozen its objects itself, as servers do before they

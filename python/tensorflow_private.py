@@ -200,7 +200,8 @@ def frozen(function):
 def type_of(function):
     """The type of a ConcreteFunction's arguments.
 
-    TensorFlow 2.18 leaves it empty for signatures of graphs of version 1, which say it apart.
+    TensorFlow 2.18 leaves it empty for signatures of graphs of version 1, which state it
+    separately.
     """
     kind, signature = function.function_type, function.structured_input_signature
     if signature is None:  # of what prunes such a graph, which is called by its tensors

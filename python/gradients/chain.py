@@ -31,7 +31,7 @@ def _hard_sigmoid(x, alpha, beta):
 
 
 def _raw(op: str):
-    """TensorFlow's op as a function of tensors of one type, which a truth value is made, too."""
+    """TensorFlow's op as a function of tensors of one type, to which truth values are cast."""
     call, names = getattr(tf.raw_ops, op), [arg.name for arg in definition(op).input_arg]
 
     def function(x, *operands):

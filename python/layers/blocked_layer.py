@@ -332,7 +332,7 @@ class BlockedLayer:
 
     @property
     def _has_nothing_to_build(self) -> bool:
-        """Whether Keras takes its layer for built as soon as it is made."""
+        """Whether Keras considers its layer built as soon as it is constructed."""
         theirs = super().build.__func__ is keras.layers.Layer.build
         return theirs and type(self).build is BlockedLayer.build
 

@@ -1,4 +1,4 @@
-"""How classes of layers are registered, and made where they differ in little but their names."""
+"""How layer classes are registered, and generated where they differ in little but their names."""
 
 import functools
 import inspect

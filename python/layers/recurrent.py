@@ -37,7 +37,7 @@ class Packed:
 
     def __init__(self, *args, use_packed: bool = True, algorithm: str = "auto", **kwargs):
         super().__init__(*args, **kwargs)
-        # Keras notes of a layer given *args that no config can make it again: get_config can.
+        # Keras marks a layer with *args as one that no config describes; get_config does.
         vars(self).pop("_auto_config_error_args", None)
         self.use_packed = use_packed
         self.algorithm = check_algorithm(algorithm)
@@ -183,7 +183,7 @@ def reason_to_keep(layer) -> "str | None":
         return None
     if packed_class(layer) is None:
         return f"no packed form of a {type(layer).__name__}"
-    if type(layer.cell) not in _CELLS:  # which may not be registered to be made again
+    if type(layer.cell) not in _CELLS:  # which may not be registered, so that no config restores it
         return f"its cell is a {type(layer.cell).__name__}"
     return packed_class(layer).from_config(layer.get_config()).declined
 

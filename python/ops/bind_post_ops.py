@@ -152,8 +152,8 @@ def bind_post_ops(post_ops, args, dst, to: Destination, narrow: bool = False) ->
 
 
 def with_sum(post_ops: str, args: list) -> tuple[str, list, list]:
-    """What `bind_post_ops` made, with the one operand that may be other than float32 as the op's
-    input `sum`, which stands behind args.
+    """The result of `bind_post_ops`, with the one operand that may be other than float32 moved to
+    the op's input `sum`, after args.
 
     Raises:
       InvalidArgument: there are several.

@@ -34,7 +34,7 @@ class Call:
 
     Attributes:
         report, concrete, trackables: of the function.
-        count: how many flat inputs there are, where they are what is given by position; else -1.
+        count: the number of flat inputs where these are the positional arguments; else -1.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Call:
         """
         Args:
             rewritten: what `optimize_concrete` returned.
-            original: the ConcreteFunction that it was made of, by whose type arguments are bound.
+            original: the ConcreteFunction that was rewritten; its type binds arguments.
             weights: weak references to the original's trainable variables.
             defaults: name of an argument -> its default, where that is no Python value.
             takes_names: whether it is called by the names of its tensors, too, as

@@ -44,8 +44,8 @@ class Plan(NamedTuple):
 
     Attributes:
         call: the Call; None where Keras has to be asked for it.
-        places: of each flat input the leaf that it is or is made of, or a tensor; None where
-            TensorFlow or Keras binds each time.
+        places: for each flat input the number of the leaf that it is, a Cast of one, or a tensor;
+            None where TensorFlow or Keras binds each time.
         is_flat: whether the flat inputs are the positional arguments.
     """
 
@@ -67,7 +67,7 @@ class Plan(NamedTuple):
 
 
 def keep(table: dict, form: Hashable, value) -> None:
-    """Remembers something of a form of calls."""
+    """Stores a value for a form of calls; a table that is full begins again."""
     if len(table) >= _MOST_FORMS:
         table.clear()
     table[form] = value
@@ -103,7 +103,7 @@ def form_of(value) -> Hashable:
 
 
 def _leaves(value, leaves: list) -> list:
-    """`found` with the tensors and arrays of a nest that has a form, in its order."""
+    """`leaves`, to which the tensors and arrays of a nest that has a form are added in order."""
     if isinstance(value, (tuple, list)):
         for inner in value:
             _leaves(inner, leaves)
@@ -116,10 +116,10 @@ def _leaves(value, leaves: list) -> list:
 
 
 def probes(args: tuple, kwargs: dict, numbered: bool = False) -> tuple[tuple, dict, list]:
-    """The same arguments with an eager tensor of its own for each leaf, and these in order.
+    """The same arguments with a distinct eager tensor for each leaf, and these tensors in order.
 
     Args:
-        numbered: whether they hold their numbers in the order, in the place of what is given.
+        numbered: whether each tensor holds its position in that order, and not its values.
     """
     probed: list = []
 
@@ -144,8 +144,8 @@ def probes(args: tuple, kwargs: dict, numbered: bool = False) -> tuple[tuple, di
 def places(taken: Sequence, probed: Sequence) -> list | None:
     """For each tensor that a function takes the number of the leaf that it is, or itself.
 
-    None where a leaf did not arrive as it was given: it was cast, or its rank was changed. What is
-    no leaf is then made of Python values, which belong to the form.
+    None where a leaf was cast, or its rank was changed, on the way. Inputs that are no leaves come
+    from Python values, which belong to the form.
     """
     number = {id(tensor): i for i, tensor in enumerate(probed)}
     if not number.keys() <= set(map(id, taken)):
@@ -154,7 +154,7 @@ def places(taken: Sequence, probed: Sequence) -> list | None:
 
 
 def casts(taken: Sequence, numbered: Sequence, probed: Sequence) -> list | None:
-    """The same where leaves were cast, or got or lost axes of one; None where there is more to it.
+    """`places` where leaves were cast, or gained or lost axes of size 1; None where more happened.
 
     Args:
         taken, probed: as of `places`.

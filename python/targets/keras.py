@@ -242,7 +242,7 @@ class Inference:
         return model
 
     def values(self) -> list[np.ndarray]:
-        """Those of the original's weights that results are made with."""
+        """The values of the original's weights that results compute with."""
         weights = self.original.weights
         moment = (self._bundles.moment.get(id(weight.handle)) for weight in weights)
         return [

@@ -1,7 +1,7 @@
 """The rewritten functions of a Keras model, and how calls of it find them.
 
-What Keras makes of a call's arguments is found out once a form of them; later calls of it pass
-Keras by.
+Keras is asked once for each form of a call where its arguments go; later calls of that form do
+without Keras.
 """
 
 import threading
@@ -40,7 +40,7 @@ class KerasFunction(OptimizedFunction):
         traced: the functions that Keras's own of each step call.
         name_results: nested results -> their names in a signature, where Keras writes others there
             than TensorFlow; or None.
-        runs: of one eager tensor: (dtype, shape) -> what runs it.
+        runs: (dtype, shape) of a call with one eager tensor -> the function that runs it.
         shapes: of the inputs and outputs of a functional model.
         key: what stands for it in a configuration.
     """
@@ -74,7 +74,7 @@ class KerasFunction(OptimizedFunction):
             self.remark, self.main = stand_in.remark, stand_in.main
 
     def load(self, values: list) -> None:
-        """Is made of these weights from now on.
+        """Computes with these weights from now on.
 
         Raises:
             ValueError: they do not fit, or are others than those of an original that is the user's.
@@ -122,7 +122,7 @@ class KerasFunction(OptimizedFunction):
         return self._keras_call(model, *args, **kwargs) if flat is None else plan.call.run(flat)
 
     def _ask_keras(self, model, form, args: tuple, kwargs: dict):
-        """A call by Keras of tensors that can be told apart, which shows where they go."""
+        """Calls Keras with a distinct tensor for each leaf, which shows where each arrives."""
         *probed, leaves = probes(args, kwargs)
         seen = []
         self._seen.look = lambda *call_and_flat: seen.append(call_and_flat)

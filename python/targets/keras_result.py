@@ -147,7 +147,7 @@ class OptimizedKerasModel(_Model):
         return super().make_test_function(self._runs_others("test") or force)
 
     def _runs_others(self, step: str) -> bool:
-        """Whether live weights have made other functions than Keras's function of `step` calls."""
+        """Whether Keras's function of `step` calls functions that new weights have replaced."""
         optimized = self.__dict__["_blockdnn"]
         now = optimized.follow()
         was = optimized.traced.get(step, now)

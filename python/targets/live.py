@@ -132,7 +132,7 @@ class _Watch:
 class _Sign:
     """A variable by whose address the op BlockdnnFollow knows a function, and which it calls.
 
-    A SavedModel has a variable of its own there, which nobody knows.
+    In a SavedModel it is another variable, by which no function is known.
     """
 
     def __init__(self, live: LiveCall, current: Call):

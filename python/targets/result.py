@@ -181,7 +181,7 @@ class OptimizedFunction(Shared):
         return self.calls[0]
 
     def _learn(self, form, args: tuple, kwargs: dict) -> Plan:
-        """What calls of that form run; how TensorFlow binds them is found out once."""
+        """The plan of calls of that form; TensorFlow is asked once how it binds them."""
         call = self.add(*tf.nest.map_structure(_spec, (args, kwargs)))
         if form is None or not context.executing_eagerly():
             return Plan(call)

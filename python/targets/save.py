@@ -23,7 +23,7 @@ def save_functions(
 
     Args:
         functions: signature name -> OptimizedFunction.
-        folder: where to; made if it does not exist.
+        folder: to write; created if it does not exist.
         endpoints: name of an attribute -> OptimizedFunction, which may have several signatures.
         held: tables, assets and initialisers that belong to it.
 

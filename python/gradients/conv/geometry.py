@@ -14,7 +14,7 @@ class ConvGeometry:
     Attributes:
       weights_shape: [kh, kw, channels / groups, output channels].
       padding: "SAME", "VALID" or [[top, bottom], [left, right]].
-      algorithm: of the convolution; those that its gradients are made of have the same.
+      algorithm: of the convolution, and of the convolutions that compute its gradients.
     """
 
     weights_shape: tuple[int, ...]

@@ -8,4 +8,4 @@ class BatchNorm(Record, title="batch normalisation"):
 
 
 class FoldBatchNorm(Record, title="folded batch normalisation"):
-    """By moments that are given: what it makes of a convolution's weights and bias."""
+    """By given moments, folded into the weights and the bias of a convolution."""
