@@ -108,8 +108,10 @@ def conv(d):
     if src_layout != "nhwc":
         src_part, src = some_src_part(d, ic, n, h, w)
     offset = d.of(0, 0, 5)
+    algorithm = d.of("auto", "auto", "direct", "winograd", "paired", "auto_small")
     # What Winograd's tiles hold whole windows of.
     may_pool = kernel in ([3, 3], [5, 5]) and strides == [1, 1] and dilation == groups == 1
+    may_pool = may_pool and algorithm in ("auto", "winograd")
     may_pool = may_pool and dst_layout != "nhwc" and not chain and not into and min(out) > 1
     return Call(
         "BlockdnnConv",
@@ -128,7 +130,7 @@ def conv(d):
             "explicit_paddings": explicit,
             "post_ops": chain,
             "pool": [2, 2] if may_pool and d.chance() else [],
-            "algorithm": d.of("auto", "auto", "direct", "winograd", "paired", "auto_small"),
+            "algorithm": algorithm,
             "constant_weights": d.chance(),
             "src_part": src_part,
             "src_blocks": [],
