@@ -3,7 +3,14 @@
 from .body import Body, Module, Place, Sizes, called, first_argument
 from .constants import Constants, Variable
 from .formats import Format, read, written
-from .functions import Flat, called_functions, flatten, handed_on, restore_library, unflatten
+from .functions import (
+    Flat,
+    called_functions,
+    flatten,
+    handed_on,
+    restore_library,
+    unflatten,
+)
 from .indices import Axis, Index, leaves, size_of, view_axes, views_beside, write_views
 from .match import (
     Any,
@@ -33,7 +40,7 @@ from .nodes import (
 )
 from .products import Product, product
 from .quantized import QUANTIZING, grid
-from .read_only import renew_read_only
+from .read_only import describe_variables, renew_read_only
 from .shapes import Shapes
 from .symbolic import Expr, Size, estimate, window
 from .types import (

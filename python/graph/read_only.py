@@ -1,7 +1,8 @@
-"""Which resources the functions of loops, conditions and calls only read.
+"""What is noted of resources that the functions of loops, conditions and calls are given.
 
-TensorFlow notes the numbers of such inputs while a function is traced. Grappler orders arguments
-anew and leaves the note as it was, which then names other variables.
+TensorFlow notes the numbers of those that they only read while a function is traced. Grappler
+orders arguments anew and leaves the note as it was, which then names other variables. It also drops
+what variables the arguments are, which gradients of conditions ask for.
 """
 
 from collections.abc import Mapping
@@ -54,3 +55,52 @@ def _only_reads(function, argument: int, functions: _Functions, callers) -> bool
                 elif node.op in LOOPS:
                     handles.append(f"{node.name}:output:{index}")
     return True
+
+
+def describe_variables(graph_def: graph_pb2.GraphDef, variables, is_fixed) -> None:
+    """Writes into functions of the library which kind of variable an argument is a handle of.
+
+    TensorFlow's gradients of conditions ask for it, and know it of functions that it has traced.
+
+    Args:
+        variables: placeholder -> (data type, shape) of the variable.
+        is_fixed: whether the function of a name has to stay as it is.
+    """
+    functions = {function.signature.name: function for function in graph_def.library.function}
+    readers = {name: _readers(function.node_def) for name, function in functions.items()}
+    readers[""] = _readers(graph_def.node)
+    found = [("", name, variable) for name, variable in variables.items()]
+    seen = {(owner, name) for owner, name, _ in found}
+    for owner, tensor, variable in found:
+        for node, index in readers[owner].get(tensor, ()):
+            reached = [
+                (name, argument.name)
+                for _, _, name in called(node)
+                if name in functions and index >= first_argument(node.op)
+                for argument in [
+                    functions[name].signature.input_arg[index - first_argument(node.op)]
+                ]
+            ]
+            if node.op == "Identity" or node.op in LOOPS:  # its result is the handle, too
+                port = f":output:{index}" if owner else f":{index}" if index else ""
+                reached.append((owner, node.name + port))
+            found += [(*place, variable) for place in reached if place not in seen]
+            seen.update(reached)
+    described = {(owner, name): variable for owner, name, variable in found}
+    for name, function in functions.items():
+        for argument in function.signature.input_arg if not is_fixed(name) else ():
+            variable = described.get((name, argument.name))
+            if variable and argument.type == types_pb2.DT_RESOURCE and not argument.handle_data:
+                dtype, shape = variable
+                argument.handle_data.add(dtype=dtype.as_datatype_enum, shape=shape.as_proto())
+
+
+def _readers(nodes) -> dict[str, list]:
+    """(node, number of its input) of each that reads a tensor."""
+    readers: dict[str, list] = {}
+    for node in nodes:
+        for index, text in enumerate(node.input):
+            readers.setdefault(
+                text.removesuffix(":0") if text.count(":") == 1 else text, []
+            ).append((node, index))
+    return readers

@@ -4,7 +4,8 @@ import weakref
 
 import tensorflow as tf
 
-from ..graph import Module, has_gradients, restore_library
+from ..graph import Module, describe_variables, has_gradients, restore_library
+from ..graph.families import LOOPS
 from ..tensorflow_private import (
     array_ops,
     call_signature,
@@ -15,6 +16,7 @@ from ..tensorflow_private import (
     ops,
     results_of,
     type_of,
+    variable_behind,
 )
 from .capture import import_flat
 
@@ -32,6 +34,9 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
     original, view = module.function, module.main.view
     graph_def, names = view.to_graph_def(), module.main.inputs
     restore_library(graph_def, module.functions)
+    handles = dict(zip(names, original.inputs, strict=False)) | captures
+    variables = {name: held for name, t in handles.items() if (held := variable_behind(t))}
+    describe_variables(graph_def, variables, context.context().has_function)
     fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
     (args, kwargs), function_type = _arguments(original, len(names))
 
@@ -45,6 +50,7 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
         graph = ops.get_default_graph()
         outputs, effects = import_flat(graph, graph_def, inputs, captures, fetches, view.targets)
         graph.control_outputs.extend(effects)
+        _describe_results(graph)
         for output, old in zip(outputs, results_of(original), strict=True):
             output.set_shape(old.shape)
         if no_gradient:
@@ -58,6 +64,15 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
     if function_type is not None:
         body.__signature__ = call_signature(function_type)
     return traced(body, graph_def.library.function, *args, **kwargs)
+
+
+def _describe_results(graph) -> None:
+    """Loops give handles of variables as they take them: gradients of gradients ask for their
+    kind."""
+    for op in graph.get_operations():
+        for old, new in zip(op.inputs, op.outputs, strict=True) if op.type in LOOPS else ():
+            if old.dtype == tf.resource:
+                handle_data_util.copy_handle_data(old, new)
 
 
 def traced(body, functions, *args, **kwargs):

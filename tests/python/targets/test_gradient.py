@@ -327,3 +327,27 @@ def test_no_graph_is_kept(functional, pictures):
     around()
     gc.collect()
     assert graphs[0]() is None
+
+
+def test_conditions_in_loops_know_their_variables(weights, floats, same):
+    """TensorFlow asks what variable a branch is given, which functions of Grappler do not say."""
+    kernel = tf.Variable(weights(3, 3, 3, 3))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6, 6, 3]), tf.TensorSpec([], tf.int32)])
+    def function(x, steps):
+        for step in tf.range(steps):
+            if step % 2 == 1:
+                x += tf.nn.conv2d(x, kernel, 1, "SAME")
+        return x
+
+    fast, x = bd.optimize(function, weights="live"), tf.constant(floats(1, 6, 6, 3))
+    assert fast.report.count("BlockdnnConv") == 1
+
+    def slopes(called):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(called(x, 4) ** 2)
+        return tape.gradient(loss, x)
+
+    same(taped(lambda x: fast(x, 4), x), taped(lambda x: function(x, 4), x))
+    same(slopes(fast), slopes(function))
