@@ -50,6 +50,11 @@ def _finish(a, x, args, layout, channels, scale):
     return Expected(x, 2e-4 * (1 + scale + np.abs(x)), layout, channels, part)
 
 
+def _moved(values, layout=None, channels=0):
+    """The expectation of an op that computes nothing: each element exactly."""
+    return Expected(values.astype(np.float64), 0.0, layout, channels)
+
+
 def _weights(array, a, name="weights"):
     shape, offset = a[f"{name}_shape"], a.get(f"{name}_offset", 0)
     return array.reshape(-1)[offset : offset + np.prod(shape)].reshape(shape)
@@ -237,12 +242,20 @@ def _shuffle(a, src):
     else:
         x, axis, layout = src, a["axis"] % src.ndim, None
     count, group = x.shape[axis], a["group"]
-    if not x.size:
-        return None
     order = np.arange(count).reshape((group, -1) if a["backward"] else (-1, group)).T.reshape(-1)
-    result = _finish({"post_ops": ""}, np.take(x, order, axis), (), layout, x.shape[-1], 0.0)
-    result.values = np.take(x, order, axis).astype(np.float64)
-    return result
+    return _moved(np.take(x, order, axis), layout, x.shape[-1])
+
+
+def _join(a, *values):
+    return _moved(np.concatenate(values, a["axis"]))
+
+
+def _update_slice(a, update, start, into):
+    result = into.copy()
+    whole = result[(slice(None), *a["at"])] if a["at"] else result
+    first = np.clip(start, 0, np.subtract(whole.shape, update.shape))
+    whole[tuple(slice(f, f + c) for f, c in zip(first, update.shape, strict=True))] = update
+    return _moved(result)
 
 
 def _attention(a, *args):
@@ -350,6 +363,7 @@ OPS = {
     "BlockdnnEltwise": _eltwise,
     "BlockdnnGlobalPool": _global_pool,
     "BlockdnnInnerProduct": _inner_product,
+    "BlockdnnJoin": _join,
     "BlockdnnLayerNorm": _layer_norm,
     "BlockdnnPackedMatmul": _packed_matmul,
     "BlockdnnPad": _pad,
@@ -360,6 +374,7 @@ OPS = {
     "BlockdnnShuffle": _shuffle,
     "BlockdnnSoftmax": _softmax,
     "BlockdnnSqueezeExcite": _squeeze_excite,
+    "BlockdnnUpdateSlice": _update_slice,
 }
 
 

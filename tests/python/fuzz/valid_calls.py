@@ -172,7 +172,7 @@ def shuffle(d):
 def update_slice(d):
     dtype, index = d.of("float32", "float64", "int8", "int64", "bool"), d.of("int32", "int64")
     sizes, more = [d.to(0, 5) for _ in range(d.to(1, 4))], [d.to(1, 3) for _ in range(d.to(0, 2))]
-    into = [size + d.to(0, 3) for size in sizes]
+    into = [size + d.to(0, 9) for size in sizes]
     into[1:1] = more
     update, start = d.array(*sizes, dtype=dtype), d.array(len(sizes), dtype=index)
     attrs = {"at": [d.to(0, size - 1) for size in more]}

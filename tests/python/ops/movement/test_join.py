@@ -19,12 +19,6 @@ def _values(shape, axis, sizes, dtype):
 @pytest.mark.parametrize(
     "shape, axis, sizes",
     [
-        ((5,), 0, (3, 0, 4)),
-        ((2, 3), 1, (1, 2, 3)),
-        ((2, 3), -2, (1, 2)),
-        ((3, 2, 5, 4), 2, (7,)),
-        ((3, 0, 4), 2, (1, 2)),
-        ((3, 1, 4), 1, (0, 0)),
         ((1, 1, 25), 1, (3000, 900, 300)),  # several threads, each value in pieces
         ((700, 1, 13), 2, (20, 4)),
         ((3001, 1), 1, (1, 0, 2, 3, 17, 9, 20)),  # short rows, on several threads
@@ -32,15 +26,10 @@ def _values(shape, axis, sizes, dtype):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("dtype", ["float32", "int64", "float16", "bool"])
-def test_against_numpy(shape, axis, sizes, dtype):
+@pytest.mark.parametrize("dtype", ["float32", "bool"])
+def test_on_several_threads(shape, axis, sizes, dtype):
     values = _values(shape, axis, sizes, dtype)
-    expected = np.concatenate(values, axis)
-    np.testing.assert_array_equal(bd.ops.join(values, axis=axis), expected)
-    run = tf.function(lambda *values: bd.ops.join(values, axis=axis))
-    got = run(*values)
-    assert got.shape == expected.shape
-    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(bd.ops.join(values, axis=axis), np.concatenate(values, axis))
 
 
 def test_sizes_that_a_graph_does_not_know():

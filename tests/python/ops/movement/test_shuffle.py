@@ -1,4 +1,4 @@
-"""Shuffle against its definition in NumPy, and against TensorFlow's gradients."""
+"""Shuffle in each blocked layout, its gradients, and shapes that a graph does not know."""
 
 import numpy as np
 import pytest
@@ -12,11 +12,8 @@ from tf_blockdnn.python.ops.records import Shuffle
 pytestmark = pytest.mark.each_isa
 
 FLOATS = [tf.float32, tf.float64, tf.bfloat16, tf.float16]
-INTEGERS = [tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.int64]
-# Lanes of a block, and the spatial sizes that a layout is tested with.
-BLOCKED = {f"nC{space}{b}c": b for space in ("w", "hw", "dhw") for b in (8, 16)}
-SPACE = {"nCw8c": (5,), "nCw16c": (5,), "nChw8c": (3, 5), "nChw16c": (3, 5)}
-SPACE |= {"nCdhw8c": (2, 3, 2), "nCdhw16c": (2, 3, 2)}
+# Spatial axes and lanes of a block.
+BLOCKED = {f"nC{axes}{b}c": (len(axes), b) for axes in ("w", "hw", "dhw") for b in (8, 16)}
 
 
 def model(x, axis, group):
@@ -41,8 +38,6 @@ def pack(x, block):
 def draw(shape, dtype=tf.float32):
     """Values that all bits take part in."""
     bits = np.random.default_rng(17).integers(0, 256, (*shape, dtype.size), np.uint8)
-    if dtype == tf.bool:
-        return bits[..., 0] % 2 == 1
     if dtype in FLOATS:  # no NaN, which would not be equal to itself
         return bits[..., 0].astype(np.float32).astype(dtype.as_numpy_dtype)
     return bits.view(dtype.as_numpy_dtype).reshape(shape)
@@ -80,35 +75,6 @@ def test_rubbish_in_the_tail_does_not_come_through(group):
     np.testing.assert_array_equal(y, pack(model(x, 1, group), 16))
 
 
-def composition(x, axis, group):
-    """What frameworks without the op write."""
-    shape = x.shape.as_list()
-    axis %= len(shape)
-    split = tf.reshape(x, [*shape[:axis], shape[axis] // group, group, *shape[axis + 1 :]])
-    order = [*range(axis), axis + 1, axis, *range(axis + 2, len(shape) + 1)]
-    return tf.reshape(tf.transpose(split, order), shape)
-
-
-@settings(max_examples=100, deadline=None)
-@given(data=st.data())
-def test_properties(data):
-    """A permutation of the entries, the one that is defined; the way back undoes it."""
-    shape = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=6), label="shape")
-    axis = data.draw(st.integers(-len(shape), len(shape) - 1), label="axis")
-    group, other = data.draw(st.tuples(st.integers(1, 9), st.integers(0, 12)), label="factors")
-    shape[axis] = group * other
-    dtype = data.draw(st.sampled_from([*FLOATS, *INTEGERS, tf.bool]), label="dtype")
-    x = draw(shape, dtype)
-    y = bd.ops.shuffle(x, axis, group)
-    assert y.dtype == dtype
-    np.testing.assert_array_equal(y, model(x, axis, group))
-    np.testing.assert_array_equal(Shuffle.run(y, axis=axis, group=group, backward=True), x)
-    if other > 0:
-        np.testing.assert_array_equal(bd.ops.shuffle(y, axis, other), x)
-    numbers = np.arange(x.shape[axis])
-    assert sorted(bd.ops.shuffle(numbers, 0, group).numpy()) == numbers.tolist()
-
-
 @settings(max_examples=100, deadline=None)
 @given(
     layout=st.sampled_from(sorted(BLOCKED)),
@@ -118,40 +84,26 @@ def test_properties(data):
     data=st.data(),
 )
 def test_blocked_is_the_packed_plain_one(layout, factors, dtype, n, data):
-    rank = len(SPACE[layout])
+    rank, block = BLOCKED[layout]
     space = data.draw(st.lists(st.integers(0, 4), min_size=rank, max_size=rank), label="space")
     group, channels = factors[0], factors[0] * factors[1]
     x = draw((n, channels, *space), dtype)
-    blocked, options = pack(x, BLOCKED[layout]), {"layout": layout, "channels": channels}
+    blocked, options = pack(x, block), {"layout": layout, "channels": channels}
     y = bd.ops.shuffle(blocked, 1, group, **options)
-    np.testing.assert_array_equal(y, pack(model(x, 1, group), BLOCKED[layout]))
+    np.testing.assert_array_equal(y, pack(model(x, 1, group), block))
     np.testing.assert_array_equal(y, bd.ops.shuffle(blocked, 1 - x.ndim, group, **options))
     back = Shuffle.run(y, axis=1, group=group, backward=True, **options)
     np.testing.assert_array_equal(back, blocked)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
-@pytest.mark.parametrize("axis,group", [(1, 3), (-1, 4), (0, 2)])
-def test_gradient(dtype, axis, group):
-    x = tf.constant(draw((4, 12, 3, 8), dtype))
-    weights = tf.constant(draw((4, 12, 3, 8), dtype)[::-1])
-    with tf.GradientTape(persistent=True) as tape:
+def test_gradient(dtype):
+    x, weights = tf.constant(draw((4, 12, 3), dtype)), tf.constant(draw((4, 12, 3), dtype)[::-1])
+    with tf.GradientTape() as tape:
         tape.watch(x)
-        ours = tf.reduce_sum(bd.ops.shuffle(x, axis, group) * weights)
-        theirs = tf.reduce_sum(composition(x, axis, group) * weights)
-    np.testing.assert_array_equal(tape.gradient(ours, x), tape.gradient(theirs, x))
-
-
-def test_second_gradient():
-    x = tf.constant(draw((2, 12)))
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            y = tf.reduce_sum(bd.ops.shuffle(x, 1, 3) ** 3)
-        first = inner.gradient(y, x)
-    np.testing.assert_allclose(first, 3 * x**2, rtol=1e-6)
-    np.testing.assert_allclose(outer.gradient(first, x), 6 * x, rtol=1e-6)
+        y = bd.ops.shuffle(x, 1, 3) * weights
+    expected = Shuffle.run(weights, axis=1, group=3, backward=True)
+    np.testing.assert_array_equal(tape.gradient(y, x), expected)
 
 
 def test_shapes_unknown_until_it_runs():
