@@ -38,11 +38,10 @@ def close(ours, expected, rtol, what):
     np.testing.assert_allclose(ours, expected, rtol=0, atol=limit, err_msg=what)
 
 
-def check(ours, plain, inputs, *, rtol=2e-5, second=True, difference=True, graph=False):
+def check(ours, plain, inputs, *, rtol=2e-5, second=True, graph=False):
     """`ours` in float32 and `plain` in float64 agree in value, gradients and second derivatives.
 
-    The gradients of `ours` also agree with central differences of `plain` along a random
-    direction; a graph gives what eager execution gives.
+    With `graph` a graph gives what eager execution gives, too.
     """
     rng = np.random.default_rng(3)
     inputs = [np.asarray(x, np.float32) for x in inputs]
@@ -58,25 +57,9 @@ def check(ours, plain, inputs, *, rtol=2e-5, second=True, difference=True, graph
     if second:
         for i, (g, e) in enumerate(zip(again, expected_again, strict=True)):
             close(g, e, 5 * rtol, f"second derivative by input {i}")
-    if difference:
-        _check_difference(plain, exact, first, dy, rng, rtol)
     if graph:
         traced = tf.function(
             lambda *x: gradients(ours, x, dy.astype(np.float32))[1], autograph=False
         )
         for i, (g, e) in enumerate(zip(traced(*inputs), first, strict=True)):
             close(g, e, rtol, f"gradient of input {i} in a graph")
-
-
-def _check_difference(plain, exact, first, dy, rng, rtol):
-    step = 1e-6
-    directions = [rng.standard_normal(x.shape) for x in exact]
-
-    def along(t):
-        return plain(*[tf.constant(x + t * v) for x, v in zip(exact, directions, strict=True)])
-
-    difference = np.sum((along(step) - along(-step)).numpy() * dy) / (2 * step)
-    pairs = [(np.asarray(g, np.float64), v) for g, v in zip(first, directions, strict=True)]
-    predicted = sum(np.sum(g * v) for g, v in pairs)
-    size = sum(np.sum(np.abs(g * v)) for g, v in pairs)
-    np.testing.assert_allclose(predicted, difference, rtol=0, atol=max(1e-4, rtol) * max(size, 1))
