@@ -369,6 +369,11 @@ class GraphView:
             self._fetched[old.node].remove(place)
             self._fetched.setdefault(new.node, []).append(place)
 
+    def bypass(self, node: Node, to: Ref) -> None:
+        """Lets all read `to` in the place of the node's first output, and removes the node."""
+        self.replace_uses(node.ref, to)
+        self.remove_dead([node.name])
+
     def prune(self, keep_ops: Iterable[str] = ("Placeholder",)) -> int:
         """Removes what no fetch or target needs; returns how many nodes went."""
         keep = set(keep_ops)

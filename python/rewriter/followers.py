@@ -5,7 +5,7 @@ Sigmoid inside a swish is never taken for an activation of its own. An absorbing
 primitive takes the name of the idiom's root, hence readers need no change.
 """
 
-from ..graph import Body, Node, Ref, is_float32, make_node, unusual
+from ..graph import Body, Node, Ref, is_float32, unusual
 from .patterns.pixels.elementwise import ELEMENTWISE, NAMED
 from .rules import Idiom
 
@@ -48,30 +48,6 @@ class Followers:
             if readers and readers <= idiom.nodes and ref not in idiom.operands.values():
                 return idiom
         return None
-
-    def behind_reshape(self, ref: Ref) -> tuple[Node, Idiom] | None:
-        """The Reshape that alone reads `ref` and keeps its channels, and the idiom behind that.
-
-        The idiom reads no other tensors, so that it may as well stand in front of the Reshape.
-        """
-        view, shapes = self._body.view, self._body.shapes
-        reshape = view.only_reader(ref)[0]
-        if reshape is None or reshape.op != "Reshape" or reshape.payload is not None:
-            return None
-        if reshape.controls:
-            return None
-        channels, idiom = shapes.features(reshape.ref), self.sole(reshape.ref)
-        if idiom is None or idiom.operands or channels is None or channels != shapes.features(ref):
-            return None
-        return reshape, idiom
-
-    def absorb_behind(self, node: Node, reshape: Node, idiom: Idiom, payload) -> Node:
-        """Replaces `node` by one with the payload, and the idiom by the Reshape before it."""
-        grown = Node(node.name, node.op, node.by_role, node.controls, payload=payload)
-        self._body.view.replace(grown)
-        types = {key: reshape.attr[key] for key in ("T", "Tshape")}
-        self.consume(idiom, make_node(idiom.root, "Reshape", reshape.inputs, **types))
-        return grown
 
     def absorb(self, node: Node, idiom: Idiom, payload) -> Node:
         """Replaces `node` and the idiom after it by one node named as the idiom's root."""

@@ -100,9 +100,7 @@ def _replace(node: Node, parts: list[tuple[Ref, int]], channels: int, body: Body
     total, *others = sorted(results, key=lambda ref: body.view.producer(ref).op in _RESIZES)
     for other in others:
         total = body.writer(node.name).add("sum", "AddV2", total, other)
-    sources = [ref.node for ref in node.inputs]
-    body.view.replace_uses(node.ref, total)
-    body.view.remove_dead([node.name, *sources])
+    body.view.bypass(node, total)
 
 
 def _runs(parts, reader: Node, channels: int, body: Body) -> Iterator[tuple[Node | None, list]]:

@@ -4,8 +4,8 @@
 
 with any numbers of axes of each kind is reshape(src, [-1, K]) @ reshape(weights, [K, O]), reshaped;
 the axes of the weights may lie in any order, and the result is transposed where its axes do.
-A bias [O..] that is added behind it is added to the rows, where the product takes it in, unless
-they are pixels of a picture.
+What adds a bias [O..] behind it, or looks at each element, works on the rows, where the product
+takes it in.
 """
 
 import math
@@ -13,17 +13,44 @@ import math
 from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Node, Ref, Writer, dtype_name, open_sizes, product
-from ....ops.records import BLOCK
+from ....graph.families import BINARY, UNARY
 from ...context import Context
+from .views import Views
 
 
 def flatten_products(body: Body, context: Context) -> None:
     """Writes products of three or more axes by constant weights as products of matrices."""
+    views = Views(body, _splits_rows)
     for node in body.view.topological():
+        if node.name not in body.view or body.view.has_control_edges(node.name):
+            continue
         if node.op in ("Einsum", "BatchMatMulV2") and not context.reason_to_leave(body, node):
             known = node.name in dict(context.report.declined)  # as part of an attention
             if len(node.inputs) == 2 and (reason := _flatten(node, body)) and not known:
                 context.report.decline(node.name, reason)
+        elif node.op in UNARY | BINARY and _works_on_rows(node, views):
+            views.sink(node)
+
+
+def _splits_rows(node: Node, body: Body) -> bool:
+    """Whether it gives the rows of a product by weights other axes than the product's op can."""
+    if node.op != "Reshape":
+        return False
+    product = body.view.producer(body.view.origin(node.inputs[0], ("Reshape",)))
+    if product.op != "MatMul" or not body.constants.is_constant(product.inputs[1]):
+        return False
+    flat, shapes = body.view.producer(product.inputs[0]), body.shapes
+    before = shapes.shape(flat.inputs[0]) if flat.op == "Reshape" else None
+    after = shapes.shape(node.ref)
+    return not (before and after and before[:-1] == after[:-1])
+
+
+def _works_on_rows(node: Node, views: Views) -> bool:
+    """Whether a node reads such rows, and otherwise no more numbers than there are in one."""
+    rows = [view.x for view in map(views.view, node.inputs) if view]
+    others = [ref for ref in node.inputs if not views.view(ref)]
+    elements, row = views.body.shapes.elements, views.body.shapes.features
+    return bool(rows) and all(elements(other) <= row(rows[0]) for other in others)
 
 
 def _flatten(node: Node, body: Body) -> str | None:
@@ -49,50 +76,18 @@ def _flatten(node: Node, body: Body) -> str | None:
     ic, oc = math.prod(matrix[:contracted]), math.prod(matrix[contracted:])
     flat = write.add("rows", "Reshape", src, [-1, ic])
     product = write.add("product", "MatMul", flat, write.reshape("weights", weights, [ic, oc]))
-    root, bias, tail = node, None, matrix[contracted:]
-    # A picture's is added to the picture: it becomes a 1x1 convolution.
-    of_picture = len(rows) == 4 and contracted == len(tail) == 1 and min(ic, oc) >= BLOCK
-    if turned is None and not of_picture:
-        root, bias, tail = _bias(node, rows[:-contracted], tail, body)
+    tail = matrix[contracted:]
     kept = (*rows[:-contracted], *tail)
-    if bias is not None:
-        product = write.add("add", "AddV2", product, write.reshape("bias", bias, [oc]))
     sizes = open_sizes(kept)
     if sizes.count(-1) > 1:
         sizes = _open_shape(write, src, contracted, tail)
     if turned is not None:
         product = write.add("split", "Reshape", product, sizes, shape=kept)
-        body.writer(root.name).put("Transpose", product, turned)
+        write.put("Transpose", product, turned)
         return None
-    body.writer(root.name).put("Reshape", product, sizes)
-    body.shapes.put(root.ref, kept)
+    write.put("Reshape", product, sizes)
+    body.shapes.put(node.ref, kept)
     return None
-
-
-def _bias(node: Node, rows, tail, body: Body) -> tuple[Node, Ref | None, tuple[int, ...]]:
-    """The node that adds a constant to each row, that constant and the axes of a row there.
-
-    It may stand behind a Reshape that splits the row. Else `node`, None and `tail`.
-    """
-    view, split = body.view, tail
-    reader, index = view.only_reader(node.ref)
-    if reader is not None and view.has_control_edges(reader.name):
-        return node, None, tail
-    if reader is not None and reader.op == "Reshape" and index == 0:
-        shape = body.shapes.shape(reader.ref) or ()
-        split = shape[len(rows) :]
-        if shape[: len(rows)] != tuple(rows) or not all(isinstance(size, int) for size in split):
-            return node, None, tail
-        reader, index = view.only_reader(reader.ref)
-    if reader is None or reader.op not in ("Add", "AddV2") or view.has_control_edges(reader.name):
-        return node, None, tail
-    bias = reader.inputs[1 - index]
-    shape = body.shapes.shape(bias)
-    if not body.constants.is_constant(bias) or not shape:
-        return node, None, tail
-    ones = len(shape) - len(split)
-    fits = shape[ones:] == tuple(split) and all(size == 1 for size in shape[:ones])
-    return (reader, bias, split) if fits and 0 <= ones <= len(rows) else (node, None, tail)
 
 
 def _open_shape(write: Writer, src: Ref, contracted: int, tail) -> Ref:

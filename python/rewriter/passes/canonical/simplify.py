@@ -123,9 +123,7 @@ def _add_behind(node: Node, body: Body) -> None:
 
 def _bypass(node: Node, body: Body, x: Ref | None = None) -> None:
     if not body.view.is_fetched(node.ref):  # its name is the output's
-        sources = [ref.node for ref in node.inputs]
-        body.view.replace_uses(node.ref, x or node.inputs[0])
-        body.view.remove_dead([node.name, *sources])
+        body.view.bypass(node, x or node.inputs[0])
 
 
 def _slice(node: Node, body: Body) -> None:

@@ -145,8 +145,7 @@ def _read_there(rows: list[_Row], places: list[Ref], body: Body) -> None:
             if isinstance(reader.payload, Attention) and not reader.payload.k_at:
                 _attend(reader, read, order, view)
         if any(reader.op != "Pack" for reader, _ in view.consumers(row.node.ref)):
-            view.replace_uses(row.node.ref, _cut(row, read[row.node.ref][0], body))
-            view.remove_dead([row.node.name])
+            view.bypass(row.node, _cut(row, read[row.node.ref][0], body))
 
 
 def _attend(reader: Node, read, order, view) -> None:

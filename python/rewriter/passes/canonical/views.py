@@ -161,9 +161,7 @@ class Views:
     def _cancel(self, node: Node, view: View) -> None:
         axes = view_axes(node, view.axes, self.body)
         if axes is not None and list(map(leaves, axes)) == list(map(leaves, view.source)):
-            sources = [ref.node for ref in node.inputs]
-            self.body.view.replace_uses(node.ref, view.x)
-            self.body.view.remove_dead([node.name, *sources])
+            self.body.view.bypass(node, view.x)
 
     def _inputs(self, node: Node, view: View) -> list[Ref] | None:
         """What the node reads where it works on x."""

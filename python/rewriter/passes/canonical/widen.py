@@ -61,20 +61,14 @@ def widen(body: Body, context: Context) -> dict:
             view.set_inputs(node, inputs)
     view.fetches = [_narrow(view, ref, types, casts) for ref in view.fetches]
     for node in nodes:
-        if node.op == "Cast" and _is_idle(view.node(node.name)):
-            _bypass(node.name, view)
+        cast = view.node(node.name)
+        if _is_idle(cast) and not (view.has_control_edges(node.name) or view.is_fetched(node.ref)):
+            view.bypass(cast, cast.inputs[0])
     return {"bfloat16": frozenset(map(body.label, sums))}
 
 
 def _is_idle(cast: Node) -> bool:
-    return cast.attr["SrcT"].type == cast.attr["DstT"].type == FLOAT32
-
-
-def _bypass(name: str, view: GraphView) -> None:
-    ref = Ref(name)
-    if not view.has_control_edges(name) and not view.is_fetched(ref):  # the name is the output's
-        view.replace_uses(ref, view.node(name).inputs[0])
-        view.remove_dead([name])
+    return cast.op == "Cast" and cast.attr["SrcT"].type == cast.attr["DstT"].type == FLOAT32
 
 
 def _has_bfloat16(node: Node) -> bool:

@@ -55,19 +55,12 @@ def fuse_post_ops(body: Body, context: Context) -> None:
 
 def extend(node: Node, followers: Followers) -> Node:
     """Absorbs idioms after `node` as long as it can; returns the grown node."""
-    while True:
-        behind = None
-        if (idiom := followers.sole(node.ref)) is None:
-            if (behind := followers.behind_reshape(node.ref)) is None:
-                return node
-            reshape, idiom = behind
+    while (idiom := followers.sole(node.ref)) is not None:
         longer = replace(node.payload, steps=node.payload.steps + _adapt(node, idiom))
         if len(longer.chain) > MAX_STEPS:
-            return node
-        if behind:
-            node = followers.absorb_behind(node, reshape, idiom, longer)
-        else:
-            node = followers.absorb(node, idiom, longer)
+            break
+        node = followers.absorb(node, idiom, longer)
+    return node
 
 
 def _adapt(node: Node, idiom: Idiom) -> tuple[Step, ...]:

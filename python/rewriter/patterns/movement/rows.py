@@ -37,16 +37,14 @@ class _Stays(Exception):
 
 def find(node: Node, body: Body, context: Context) -> Replacement | None:
     """What `node` moves, if it moves pixels in their order, or rows and columns."""
-    shape = body.shapes.shape(node.ref)
-    if node.op not in ROOTS or node.payload is not None or node.controls:
+    channels = body.shapes.channels(node.ref)
+    if node.controls or channels is None:
         return None
-    if shape is None or len(shape) != 4 or not isinstance(shape[3], int) or shape[3] < 1:
-        return None
-    if node.op != "ConcatV2" and body.shapes.channels(node.inputs[0]) != shape[3]:
+    if node.op != "ConcatV2" and body.shapes.channels(node.inputs[0]) != channels:
         return None
     plan = _PLANS.get(node.op, _by_settings)
     try:
-        payload, constants = plan(node, body, {"origin": node.name, "channels": shape[3]})
+        payload, constants = plan(node, body, {"origin": node.name, "channels": channels})
     except _Stays:
         return None
     joins = isinstance(payload, Join)
@@ -57,20 +55,15 @@ def find(node: Node, body: Body, context: Context) -> Replacement | None:
         refs = {role: write.constant(role, constants[role], kinds[role]) for role in constants}
         return {**inputs, **refs}
 
-    if not isinstance(payload, ValuePad) or shape[3] % BLOCK == 0:
+    if not isinstance(payload, ValuePad) or channels % BLOCK == 0:
         return Replacement(payload, inputs, node.name, prepare=with_constants)
-    clear = binary("mul", "channel", np.ones(shape[3]))  # by 0 in the tail
+    clear = binary("mul", "channel", np.ones(channels))  # by 0 in the tail
     return Replacement(
-        Eltwise(origin=node.name, channels=shape[3], steps=(clear,)),
+        Eltwise(origin=node.name, channels=channels, steps=(clear,)),
         inputs,
         node.name,
         prepare=lambda write: {"src": write.plan("padded", payload, with_constants(write))},
     )
-
-
-def moves(node: Node, body: Body) -> bool:
-    """Whether pixels keep their order and channels, or rows or columns are moved."""
-    return find(node, body, None) is not None
 
 
 # The primitive, and what the constants are that it reads, by their roles.

@@ -345,8 +345,7 @@ def _replace_shape(reader: Node, q: Ref, k: Ref, places: list[int], body: Body) 
     write, kind = body.writer(reader.name), reader.attr["out_type"].type or INT32
     sizes = [write.add(role, "Shape", ref, out_type=kind) for role, ref in (("q", q), ("k", k))]
     sizes = write.add("sizes", "ConcatV2", sizes, 0)
-    body.view.replace_uses(reader.ref, write.add("scores", "GatherV2", sizes, places, 0))
-    body.view.remove_dead([reader.name])
+    body.view.bypass(reader, write.add("scores", "GatherV2", sizes, places, 0))
 
 
 def _plan(node: Node, by_keys: Product, by_values: Product, i: int, scores: Scores, body: Body):
