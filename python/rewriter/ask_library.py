@@ -25,7 +25,7 @@ def _asked(item: Converted, node: tf.Operation, plan_of: Callable) -> Converted:
     shapes = [tensor.shape for tensor in node.inputs]
     if any(shape.rank is None or None in shape.as_list()[1:] for shape in shapes):
         return item
-    # One volume has all of its slices.
+    # A batch of one volume is as many slices.
     batch = node.get_attr("depth") if node.type == "BlockdnnConvVolume" else 1
     of_any_batch = any(None in shape.as_list() for shape in shapes)
     sizes = [[batch if size is None else size for size in shape.as_list()] for shape in shapes]

@@ -37,7 +37,7 @@ def fastest(run, inputs: Sequence[tf.Tensor]):
     if now > original:
         best = run.untouched(Report(notes=notes, blocked=run.report.blocked))
         best.report.decline(run.name, "autotune: it is faster as it was")
-    else:  # What was found out before holds for each.
+    else:  # Warnings and notes of the first run hold for the others.
         for known, ours in ((run.report.warnings, best.report.warnings), (run.report.notes, notes)):
             ours[:] = dict.fromkeys([*known, *ours])
         best.report.notes = notes

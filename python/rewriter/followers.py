@@ -28,7 +28,7 @@ class Followers:
                     self._index(node)
 
     def at_root(self, name: str) -> list[Idiom]:
-        """The ways to read the idiom that ends at node `name` (one a possible source)."""
+        """All readings of the idiom that ends at the node: one for each possible source."""
         return self._by_root.get(name, [])
 
     def root_of(self, name: str) -> str | None:

@@ -144,7 +144,7 @@ class Precision:
 
     @property
     def loss(self) -> float:
-        """The energy of what is lost, of all outputs, each as a part of the output's own."""
+        """The energy of all outputs' errors, each relative to the output's energy."""
         return sum(10 ** (-output.snr / 10) for output in self.outputs)
 
     def is_within(self, loss: float) -> bool:

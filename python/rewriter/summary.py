@@ -158,7 +158,7 @@ def _folded(report) -> str:
 
 
 def _algorithms(report) -> list[str]:
-    """What runs for each convolution, by the batch for which that was found out."""
+    """The algorithms that will run, by whether they hold for any batch or for one sample."""
     lines = []
     for batch in (AT_BATCH_1, ""):
         names = (item.chosen for item in report.converted if item.chosen)

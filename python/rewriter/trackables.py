@@ -77,7 +77,7 @@ class Bundles:
         return bool(self.moment) and id(variable.handle) not in self.moment
 
     def variable(self, values) -> tf.Variable:
-        """One that has these values: an array, or a tensor, of which no copy is made."""
+        """A variable that has these values: an array, or a tensor, of which no copy is made."""
         array = np.asarray(values)
         alike = self._variables.setdefault((array.dtype, array.shape, _beginning(array)), [])
         for variable in (ref() for ref in alike):

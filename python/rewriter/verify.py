@@ -103,7 +103,7 @@ def check_repeatable(concrete, what: str, remedy: str) -> None:
 
 @contextlib.contextmanager
 def unchanged(concrete, inputs=()):
-    """Whatever the function assigns meanwhile, its variables have their values afterwards.
+    """Restores the variables that the function assigns meanwhile to their values.
 
     Args:
         inputs: its arguments, of which variables keep their values, too.

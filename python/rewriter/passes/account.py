@@ -17,8 +17,8 @@ from ...ops.records import (
 from ..context import Context
 from ..report import Converted
 
-# Of weights those dimensions over which an element is a sum of products; of what an op scatters, an
-# element of its source.
+# op -> how many dimensions of its weights an element of its result is summed over; for ops that
+# scatter, an element of their source.
 _SUMMED = dict.fromkeys(CONVOLUTIONS, -1) | {"DepthwiseConv2dNative": 2}
 
 

@@ -18,7 +18,7 @@ GROUP = 128  # rows of weights of 4 bits that share a step: as Keras and NNCF ha
 _GROUPS = (32, 64, 128, 256)  # that others use
 _FEW = 8  # columns that tell whether it is worth looking at all
 _SHRUNK_INT4, _FITS_INT4 = 0.9, 3
-# A range of nothing but zeros, and one so narrow that 1 / scale is no float32.
+# Below it a range holds only zeros, or is so narrow that 1 / scale is no float32.
 _LEAST_SCALE = 1e-30
 # How much of a source's variance is taken for noise that no calibration has seen: as much again.
 _UNSEEN = 1.0
@@ -190,7 +190,7 @@ def _grid(some: np.ndarray, has_zero: np.ndarray) -> tuple[np.ndarray, np.ndarra
         fits = np.einsum("rc,rc->c", numbers, some) / np.where(spread > 0, spread, 1)
         step = np.where(fits > 0, fits, step)
         offset = middle - step * mean
-    step[step < _LEAST_SCALE] = 0.0  # of one number alone, which is the offset
+    step[step < _LEAST_SCALE] = 0.0  # All numbers of the column are equal: the offset.
     zero = np.clip(np.rint(-offset / np.where(step > 0, step, 1)), 0, INT4_LEVELS)
     return step, np.where(has_zero, -zero * step, offset)
 
@@ -255,13 +255,13 @@ def _whole_steps(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
     low = values.min(axis=0)
     reach = values.max(axis=0) - low
     apart = np.diff(np.sort(values, axis=0), axis=0, prepend=low[None])
-    # What is nearer than this is one number, rounded.
+    # Numbers that are nearer to each other than this are equal but for rounding.
     apart[apart <= reach / (100 * INT4_LEVELS)] = np.inf
     least = apart.min(axis=0)
     numbers, step = np.full(values.shape, -1.0), np.zeros_like(reach)
     for parts in (1, 2, 3):  # of the least distance: there may be no neighbours
         count = np.where(reach > 0, np.rint(reach * parts / least), 1.0)
-        steps = np.where(reach > 0, reach / count, 0.0)  # one number is the offset alone
+        steps = np.where(reach > 0, reach / count, 0.0)  # of equal numbers, the offset is all
         multiples = (values - low) / np.where(reach > 0, steps, 1.0)
         fits = (count <= INT4_LEVELS) & (np.abs(multiples - np.rint(multiples)).max(axis=0) < 1e-3)
         new = fits & (numbers[0] < 0)

@@ -45,7 +45,7 @@ _SYNONYMS = {
 
 
 class Declined(Exception):
-    """Why a match is left to TensorFlow, in one line; of an empty one nobody hears."""
+    """Why a match is left to TensorFlow, in one line; an empty reason is not reported."""
 
 
 def require(holds: bool, reason: str = "") -> None:
@@ -87,7 +87,7 @@ class Match:
         return self._known[name]
 
     def node(self, ops) -> Node:
-        """The node of the formula that is one of the ops."""
+        """The matched node that has one of the ops."""
         return next(n for n in map(self.body.view.node, self.nodes) if n.op in ops)
 
     def shape(self, name: str = "x") -> tuple:

@@ -70,7 +70,7 @@ def _parts(node: Node, channels: int, body: Body) -> list[tuple[Ref, int]] | Non
 
 
 def _is_enlarged(ref: Ref, count: int, reader: Node, channels: int, body: Body) -> bool:
-    """Whether a part had better be enlarged behind its convolution to so many channels."""
+    """Whether a part should be enlarged after its convolution to that many channels."""
     resize = body.view.producer(ref)
     if resize.op not in _RESIZES or resize.payload is not None:
         return False

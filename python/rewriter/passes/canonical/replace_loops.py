@@ -34,7 +34,7 @@ _UNREMARKABLE = frozenset(
 _COUNTED = Op("Add|AddV2", Any("count"), 1.0)
 _WRITTEN = Op("TensorListSetItem", Any("outputs"), Any("at"), Any("value"))
 _STEPS = Any("steps")
-# The number of steps; that of dynamic_rnn ends with the longest row, Keras's is a maximum of one.
+# The number of steps: of the longest row (dynamic_rnn), or a maximum over one number (Keras).
 _LIMIT = OneOf(
     Op("Minimum", _STEPS, Op("Maximum", 1.0, OneOf(Op("Max", Any("lengths"), 0), Any("most")))),
     Op("Max", _STEPS, Any()),
@@ -371,7 +371,7 @@ class _Loop:
             self.view.replace_uses(Ref(node.name, state), Ref(ref.node, port))
         dst = ref
         if not sequences:
-            dst = self.write.add("step", "ExpandDims", ref, 0)  # of a list of one
+            dst = self.write.add("step", "ExpandDims", ref, 0)  # a list of one output
         for stack in stacks:
             if sequences and batch_major:
                 for swap, _ in self.view.consumers(stack.ref):

@@ -94,7 +94,7 @@ def _reshape(node: Node, body: Body) -> None:
 
 
 def _add_behind(node: Node, body: Body) -> None:
-    """Writes what is added between two reshapes to other axes and back as one sum, added behind."""
+    """Adds behind two reshapes, to other axes and back, what is added between them."""
     view, shapes, added = body.view, body.shapes, []
     split = view.producer(node.inputs[0])
     while split.op in ("Add", "AddV2") and is_float32(view, split.ref):
@@ -127,7 +127,7 @@ def _bypass(node: Node, body: Body, x: Ref | None = None) -> None:
 
 
 def _slice(node: Node, body: Body) -> None:
-    """What has the size of all, with steps of 1, is all."""
+    """A slice with steps of 1 that is as large as its source is its source."""
     steps = body.shapes.numbers(node.inputs[3])
     if steps is not None and set(steps) <= {1} and body.shapes.equal(node.inputs[0], node.ref):
         _bypass(node, body)
@@ -191,7 +191,7 @@ def _divide_by_number(node: Node, body: Body) -> None:
 
 
 def _multiply(node: Node, body: Body) -> None:
-    """Nothing is multiplied, or divided, by 1."""
+    """Drops products and quotients by 1."""
     for x, other in (node.inputs, node.inputs[::-1])[: 2 if node.op == "Mul" else 1]:
         is_constant = body.view.producer(other).op == "Const"
         number = body.constants.scalar(other) if is_constant else _number(other, body)
@@ -201,14 +201,14 @@ def _multiply(node: Node, body: Body) -> None:
 
 
 def _select(node: Node, body: Body) -> None:
-    """Looks for no negative zeros where there are none."""
+    """Drops a search for negative zeros where no result has a sign."""
     chosen = match(_FOR_NEGATIVE_ZEROS, node, body)
     if chosen is not None and body.view.producer(chosen.refs["x"]).op in _WITHOUT_SIGN:
         _bypass(node, body, chosen.refs["x"])
 
 
 def _number(ref: Ref, body: Body, depth: int = 4) -> float | None:
-    """What each element of a tensor is that is made like another one, whatever that holds.
+    """The number that all elements of a tensor are, whatever those hold of which it is made.
 
     Args:
         depth: how many nodes behind such a one it may be.
@@ -230,7 +230,7 @@ def _number(ref: Ref, body: Body, depth: int = 4) -> float | None:
 
 
 def _spread(node: Node, body: Body) -> None:
-    """Gives each channel the number that its sample has for all: blocked tensors know those."""
+    """Repeats the number of a sample for each channel, as blocked tensors take it."""
     pictures = [body.shapes.shape(ref) for ref in node.inputs]
     if not is_float32(body.view, node.ref) or any(len(picture or ()) != 4 for picture in pictures):
         return
@@ -248,7 +248,7 @@ _X = Any("x")
 _MOST = Op("Max", _X, Any("over"), keep_dims=True)
 _EXP = Op("Exp", Op("Sub", _X, OneOf(_MOST, Op("StopGradient", _MOST))))
 _SOFTMAX = Op("RealDiv", _EXP, Op("Sum", _EXP, Any("of_sum"), keep_dims=True))
-# Behind any mask, a number whose bits are a negative integer has the bit of the sign.
+# A number has a sign bit where its bits, masked or not, are a negative integer.
 _HAS_SIGN = Op("Less", Op("BitwiseAnd", Op("Bitcast", _X), Any("mask")), Scalar(0.0))
 _IS_NEGATIVE_ZERO = Op("LogicalAnd", Op("Equal", _X, Scalar(0.0)), _HAS_SIGN)
 _FOR_NEGATIVE_ZEROS = Op("SelectV2", _IS_NEGATIVE_ZERO, Any("other"), _X)

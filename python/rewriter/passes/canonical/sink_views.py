@@ -152,7 +152,7 @@ def _reformat(node: Node, views: Views) -> None:
     if node.op == "Conv2DBackpropInput":
         inputs[0] = write.add("nhwc/sizes", "GatherV2", inputs[0], _TO_LAST, 0)
     done = body.view.add(Node(f"{node.name}/nhwc", node.op, inputs, node.controls, proto))
-    body.shapes.shape(done.ref)  # while its op can be asked for it
+    body.shapes.shape(done.ref)  # Later it is planned, and TensorFlow does not know the op.
     write.put("Transpose", done.ref, _TO_FIRST)
 
 

@@ -47,7 +47,7 @@ class View(NamedTuple):
     axes: list[Axis]
 
     def axis(self, number: int) -> int | None:
-        """Which axis of x its axis of that number is."""
+        """The axis of x that the view's axis of that number is, if it is one."""
         axis = self.axes[number]
         alike = (axis == other or leaves(axis) == leaves(other) != [] for other in self.source)
         return next((at for at, same in enumerate(alike) if same), None)
@@ -87,7 +87,7 @@ class Views:
         views = list(filter(None, map(self.view, node.inputs)))
         if not views:
             return
-        # Of operands that are broadcast to one, that one.
+        # The operand to which the others are broadcast.
         view = max(views, key=lambda view: sum(map(bool, map(leaves, view.axes))))
         if node.op in VIEWS - IDENTITIES:
             self._cancel(node, view)
@@ -232,7 +232,7 @@ class Views:
         return self.body.writer(ref.node).add("expanded", "ExpandDims", ref, axis)
 
     def _are_alike(self, view: View, other: View) -> bool:
-        """Whether another view is made alike, of an x that is broadcast to that of the first."""
+        """Whether another view is made in the same way, of a tensor that is broadcast to x."""
         axes = view_axes(other.node, view.source, self.body)
         shapes = [self.body.shapes.shape(each.node.ref) for each in (view, other)]
         for number, (axis, wanted) in enumerate(zip(axes or (), view.axes, strict=bool(axes))):
@@ -243,7 +243,7 @@ class Views:
         return axes is not None
 
     def _lay_beside(self, view: View, shape: tuple | None, is_constant: bool) -> tuple:
-        """What an operand of that shape is multiplied by, if anything, and its views, beside x.
+        """How an operand of that shape lies beside x: ones that repeat it, if any, and its views.
 
         What has a part of what counts along an axis of x is repeated along the other parts, by
         ones; numbers of samples are those of all channels, too.

@@ -29,7 +29,7 @@ from ....tensorflow_private import tensor_util
 from ...context import Context
 
 _BF16 = types_pb2.DT_BFLOAT16
-# Sums of products: without one of bfloat16 there is nothing to gain.
+# Sums of products: only where one is of bfloat16 there is something to gain.
 _SUMS = PRODUCTS | CONVOLUTIONS - VOLUMES
 # What computes the same of float32, but for its rounding.
 _WIDE = _SUMS.union(
@@ -72,7 +72,7 @@ def _is_idle(cast: Node) -> bool:
 
 
 def _has_bfloat16(node: Node) -> bool:
-    if node.op == "Cast":  # An integer is made of what is rounded.
+    if node.op == "Cast":  # One to an integer must see the rounded number.
         kinds = {node.attr["SrcT"].type, node.attr["DstT"].type}
         return _BF16 in kinds and kinds <= {_BF16, FLOAT32}
     attributes = [node.attr[name] for name in _type_attributes(node.op)]
@@ -105,7 +105,7 @@ def _floats(node: Node) -> np.ndarray:
 
 
 def _read(view: GraphView, reader: Node, ref: Ref, types, casts) -> Ref:
-    """What the node reads in the place of `ref`, so that its type is what it was or is widened."""
+    """What the node reads in the place of `ref`: float32 if it is widened, else the old type."""
     was = types.get(ref.node)
     if reader.name in types:
         is_narrow = was is None and dtype(view, ref) == _BF16

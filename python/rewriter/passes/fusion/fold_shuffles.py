@@ -182,7 +182,7 @@ class _Folding:
 
 
 def _groups(body: Body) -> list[_Group]:
-    """All of them; a convolution that no routing node reads is one by itself."""
+    """All groups; a convolution that no routing node reads is a group by itself."""
     group_of: dict[str, _Group] = {}
     count = 0
     for node in body.view.topological():
@@ -214,7 +214,7 @@ def _join(node: Node, body: Body, group_of: dict[str, _Group]) -> None:
 
 
 def _can_write(conv: Conv) -> bool:
-    """Whether its channels may have another order."""
+    """Whether it may write its channels in another order."""
     return conv.groups == 1 and not conv.pool and _is_free(conv)
 
 

@@ -74,7 +74,7 @@ def _is_pointwise(conv: Conv) -> bool:
 
 
 def _is_depthwise(conv: Conv) -> bool:
-    """Whether it is one whose blocks are made of those of the same channels."""
+    """Whether each block of its result depends on the same block of its source alone."""
     if conv.src_part or conv.dst_part or conv.is_narrow or conv.is_typed:
         return False
     in_blocks = conv.src_layout == conv.dst_layout == BLOCKED
@@ -100,7 +100,7 @@ def _adds_no_padding(body: Body, conv: Node, pool: Pool) -> bool:
 
 
 def _pools_tiles(conv: Conv, sizes: list[int]) -> bool:
-    """Whether the convolution would be Winograd anyway, and its tiles hold whole windows."""
+    """Whether the library would take Winograd anyway, with tiles that hold whole windows."""
     batch, height, width = sizes
     channels = conv.in_channels
     blocked = (batch, -(-channels // BLOCK), height, width, BLOCK)

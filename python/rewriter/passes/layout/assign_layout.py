@@ -40,7 +40,7 @@ from ..limit_memory import has_transform
 _ALWAYS_REPORTED = frozenset(
     {"AvgPool", "AvgPool3D", "ConcatV2", "FusedBatchNorm", "FusedBatchNormV3", "MaxPool"}
 )
-# These take no plain copy of their own, or pass it on to a fetch, or are judged later.
+# These need no plain copy, only hand it on to an output, or are judged later.
 _ASK_LITTLE = frozenset({"Identity", "IdentityN", "Shape", *softmax.RULE.ROOTS})
 # What costs as much as it gains where nothing after it reads blocks; all else becomes ours wherever
 # it reads them.
@@ -71,14 +71,14 @@ class LayoutState:
         self._wanted = {
             few: self._find_wanted(few) if has_blocks else set() for few in (False, True)
         }
-        self._plain: set[str] = set()  # nodes that are made of nothing blocked
+        self._plain: set[str] = set()  # nodes that neither are blocked nor read blocks
 
     def reads_only_plain(self, node: Node) -> bool:
-        """Whether nothing that the node is made of is known to be blocked."""
+        """Whether all that the node reads is plain."""
         return all(ref.node in self._plain for ref in node.inputs)
 
     def pass_by(self, name: str) -> None:
-        """Notes what a node is now, when all that it is made of has been passed by."""
+        """Notes whether a node is plain, after all that it reads."""
         node = self.body.view.node(name)
         if not self.is_blocked(node.ref) and self.reads_only_plain(node):
             self._plain.add(name)

@@ -65,7 +65,7 @@ def _reads_many_plain(node: Node) -> bool:
 
 
 def _islands(body: Body) -> list[_Island]:
-    """All that have convolutions; what reads one tensor in blocks is of one island."""
+    """The islands that have convolutions; all readers of a blocked tensor belong together."""
     view, parent = body.view, {}
 
     def root(key: str | Ref) -> str | Ref:

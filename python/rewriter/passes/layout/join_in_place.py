@@ -216,7 +216,7 @@ def _flatten(view: GraphView, root: Node, copied: set[Ref]) -> tuple[list[_Part]
 
 
 def _pieces(leaves: list[_Part], copied: set[Ref], apart: set[int]) -> list[_Piece]:
-    """Each leaf by itself, but neighbours that are copied in one; a place in `apart` parts them."""
+    """A piece for each leaf; neighbours that are copied share one, unless `apart` parts them."""
     pieces: list[_Piece] = []
     for leaf in leaves:
         if leaf.ref not in copied:

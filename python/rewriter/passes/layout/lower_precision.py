@@ -127,7 +127,7 @@ def _lower_as_it_was(body: Body, context: Context) -> None:
         _lower(body, lowering, was_narrow, report)
         layers = [layer for layer in lowering.layers if layer.dtype != "float32"]
         lowering.layers = []
-    else:  # What TensorFlow rounds after each op keeps its digits, as it does in between.
+    else:  # They run in float32, without the rounding that TensorFlow does after each op.
         convolutions = [n for n in body.view.topological() if is_candidate(n, False)]
         layers = [Layer(body.label(n.name), "float32") for n in convolutions if was_narrow(n)]
         if layers and _FASTER.format(reason) not in report.notes:
@@ -178,7 +178,7 @@ def _lower(
 
 
 def _choice(ref: Ref, lowering: Lowering, joined: Mapping[Ref, Ref]):
-    """What a tensor's bytes stand for; None of one that has none."""
+    """The quantization of a tensor, or of what it is joined to; None where it has none."""
     return lowering.choices.get(joined.get(ref, ref))
 
 

@@ -77,7 +77,7 @@ def _of_result(node: Node, known, body: Body) -> Quantization | None:
 
 
 def _hands_on(node: Node) -> bool:
-    """Whether each number of its result is one of its sources', or zero."""
+    """Whether it only moves numbers: each of its result is zero, or from a source."""
     payload = node.payload
     if payload is None:
         return node.op == "Identity"
@@ -146,7 +146,7 @@ def _stores(maker: Node, known, lowered: set[str]) -> bool:
 
 
 def _rounded(payload, rounding: FakeQuantize):
-    """The payload followed by what keeps bytes from exceeding the last one; None if none can."""
+    """The payload, clipped where fewer than 256 numbers are used; None if it takes no step."""
     if rounding.most == LEVELS:
         return payload
     scale, zero_point = rounding.quantization

@@ -130,8 +130,8 @@ def write_types(
         chosen: what the bytes of a tensor stand for; () of bfloat16.
         joined: values that are to stand for what `chosen` says of them, as joined_values has them.
     """
-    # Tensors that are narrow so far -> what they stand for. Who reads a plain one in blocks may
-    # read it so, too: what reorders it makes it narrow on its way.
+    # Narrow tensors so far -> their quantization. A plain tensor that is read in blocks may be
+    # read narrow, too: the reorder changes both.
     plain = [ref for ref in narrow if written_as(body, ref).layout == NHWC]
     written: dict[Ref, tuple] = {ref: chosen(ref) for ref in plain}
 

@@ -19,7 +19,7 @@ ROOTS = ("Slice", "StridedSlice", "GatherV2", "ReverseV2", "Roll", "Tile")
 NAMED = tuple(f"{name}_mask" for name in ("begin", "ellipsis", "end", "new_axis", "shrink_axis"))
 ROUTES = frozenset(MOVES) - {"Identity", "StopGradient"}
 _FIXED = 3  # dimensions N, H, W, which no route touches
-_MOST = 8  # runs of which a concatenation of parts is made; more are copied faster by others
+_MOST = 8  # runs: TensorFlow copies more than these faster than a concatenation of parts does
 
 
 def find(node: Node, body: Body, context: Context) -> Replacement | None:
@@ -38,7 +38,7 @@ def find(node: Node, body: Body, context: Context) -> Replacement | None:
 
 
 def runs(node: Node, body: Body) -> list[range]:
-    """The channels of its source that a node of ROOTS takes, in their order; none of others."""
+    """The source's channels that a node takes, in order; empty where it takes anything else."""
     channels = body.shapes.channels(node.inputs[0])
     arrays = route(node, body, [np.arange(channels)]) if channels else None
     if arrays is None or arrays[0].ndim != 1 or not arrays[0].size:
@@ -52,7 +52,7 @@ def runs(node: Node, body: Body) -> list[range]:
 
 
 def route(node: Node, body: Body, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """Those of the outputs of one of ROUTES; None where more than channels move, or who knows."""
+    """The outputs' arrays; None where something else than channels moves, or is not known."""
     if node.op == "Reshape":  # to sizes that need not be numbers
         outputs = _reshape(
             body.shapes.shape(node.inputs[0]), body.shapes.shape(node.ref), arrays[0]

@@ -130,7 +130,7 @@ def _paddings(pads: np.ndarray) -> list:
 
 
 def _value(value: np.ndarray) -> np.float32:
-    """Another one than those that the other patterns of paddings know."""
+    """The value of a padding, unless it is 0 or -inf, which other patterns know."""
     if value.item() in (0.0, -np.inf):
         raise _Stays
     return np.float32(value.item())
@@ -151,7 +151,7 @@ def _numbers(values: np.ndarray) -> list[int]:
 
 
 _PLANS = {"ConcatV2": _join, "Reshape": _reshape, "StridedSlice": _sample, "Transpose": _reshape}
-# op -> the primitive, and what its constants are of those of the op.
+# op -> the primitive, and how each of its constants follows from the op's.
 _SETTINGS = {
     "MirrorPad": (MirrorPad, _paddings),
     "PadV2": (ValuePad, _paddings, _value),

@@ -75,7 +75,7 @@ def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     by_values, reason = _factors(node, body), None
     for i in (0, 1) if by_values else ():
         if path := _path(by_values.refs[i], body):
-            # A mask of all keys behind the query is none to read, or else one as others are.
+            # A mask of all keys behind the query need not be read; if that fails, it is read.
             hiding = [step for step, place in path[1:] if causal(step, place, body)]
             for without in [*hiding, None]:
                 try:
@@ -150,7 +150,7 @@ class Placed(NamedTuple):
 
     @property
     def cost(self) -> tuple[int, int]:
-        """What moves memory, and then what reshapes, compared to another one."""
+        """For comparing: saved moves of memory count first, then whether it is reshaped."""
         return -self.source.saved, self.shape is not None
 
     @property

@@ -98,14 +98,14 @@ class Operand:
 
     @property
     def present(self) -> list[list[Index]] | None:
-        """What counts along its own axes; None where it is not known which have one element."""
+        """The indices along each of its axes; None where it is not known which have one element."""
         if any(size not in (1, full) for size, full in zip(self.shape, self.sizes, strict=True)):
             return None
         axes = zip(self.axes, self.shape, strict=True)
         return [[] if size == 1 else leaves(axis) for axis, size in axes]
 
     def counted(self) -> list[list[Index]]:
-        """What counts along those of its axes that have more than one element."""
+        """The indices along those of its axes that have more than one element."""
         return [axis for axis in self.present or () if axis]
 
     def views(self, roles: Roles) -> list[tuple[str, list]] | None:
@@ -185,7 +185,9 @@ class Scores:
                 continue
             axes, sizes = self.axes[len(full) - len(shape) :], []
             for axis, size in zip(axes, full[len(full) - len(shape) :], strict=True):
-                single = leaves(axis)  # whatever a bias of unknown sizes has made of the size
+                single = leaves(
+                    axis
+                )  # its size is known, even if that of the sum with a bias is not
                 sizes.append(single[0].size if len(single) == 1 else size)
             pairs = zip(shape, sizes, strict=True)
             if all(a in (1, b) or not (isinstance(a, int) or b == 1) for a, b in pairs):
@@ -368,7 +370,7 @@ def without_not(mask: Ref, inverted: bool, body: Body) -> tuple[Ref, bool]:
 
 
 def without_ones(mask: Ref, body: Body) -> Ref:
-    """The mask itself where it was joined with one that is true everywhere."""
+    """The mask without others, true everywhere, with which it was joined."""
     joined = mask
     while joined is not None:
         mask = joined

@@ -55,7 +55,7 @@ def _inner_product(match: Match) -> Replacement:
 
 
 def _source(match: Match, ic: int, oc: int) -> Ref:
-    """What is multiplied; before it was made a matrix, where the result is reshaped back."""
+    """The tensor that is multiplied: that before the first Reshape, where there are two."""
     if match.root.op == "MatMul":
         return match["x"]
     flat, shapes = match.body.view.producer(match["x"]), match.body.shapes

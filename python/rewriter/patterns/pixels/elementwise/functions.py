@@ -12,7 +12,7 @@ from .....graph import Body, Node, Ref, is_float32
 from .....ops.records import BINARY, COMPARISONS, FUNCTIONS, Step, binary, eltwise
 from ....rules import Idiom, per_channel
 
-# op -> its step by the node's attributes; those of the table, and those that have numbers.
+# op -> (the node's attributes -> step): the rows of the table, and steps that have numbers.
 OF_ONE = {
     **{op: lambda attr, name=name: eltwise(name) for name, op in FUNCTIONS.items() if op},
     "Elu": lambda attr: eltwise("elu"),
@@ -27,7 +27,7 @@ OF_ONE = {
 }
 _NAMES = {op: name for name, op in BINARY.items() if op}
 _NAMES |= {"Add": "add", "AddN": "add", "SquaredDifference": "sub"}
-# What each is of its operands in the other order.
+# step -> the step that it is when its operands are exchanged.
 _EXCHANGED = {name: name for name in ("add", "mul", "max", "min", "equal", "not_equal")} | {
     "div": "rdiv",
     "sub": "add",  # of -x
