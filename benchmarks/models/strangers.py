@@ -61,6 +61,19 @@ def _attention(module: str, name: str) -> Network:
     return Network(build, _picture(224))
 
 
+def _zoo(name: str, side: int = 96) -> Network:
+    build = _of("kimm.models", name, input_shape=[side, side, 3], weights=None)
+    return Network(build, _picture(side), keras=3)
+
+
+def _yolo(name: str) -> Network:
+    return Network(_of("kyolo", name, 20, (128, 128, 3)), _picture(128), keras=3)
+
+
+def _image_model(module: str, name: str, shape: tuple, *sizes) -> Network:
+    return Network(_of(f"k3im.{module}", name, *sizes), ((1, *shape),), keras=3)
+
+
 def _clicks(name: str) -> Network:
     def build():
         from deepctr import models
@@ -154,8 +167,23 @@ NETWORKS = {
     "clicks/xDeepFM": _clicks("xDeepFM"),
     "csbdeep/care": Network(lambda: _unet(2), ((1, 64, 64, 1),)),
     "csbdeep/care_volume": Network(lambda: _unet(3), ((1, 16, 16, 16, 1),)),
+    "k3im/CaiT": _image_model("cait", "CaiTModel", (64, 64, 3), 64, 16, 10, 64, 2, 4, 128, 1),
+    "k3im/gMLP": _image_model("gmlp", "gMLPModel", (64, 64, 3), 64, 8, 64, 2, 0.0, 10),
+    "k3im/CCT_volume": _image_model(
+        *("cct_3d", "CCT3DModel", (16, 32, 32, 3)),
+        *((16, 32, 32, 3), 4, 64, 3, 2, 1, [128, 64], 0.0, 2, 10),
+    ),
+    "kimm/GhostNetV2": _zoo("GhostNetV2W100"),
+    "kimm/InceptionNeXt": _zoo("InceptionNeXtTiny"),
+    "kimm/MobileViTV2": _zoo("MobileViTV2W050", 128),
+    "kyolo/8n": _yolo("yolov8n"),
+    "kyolo/10n": _yolo("yolov10n"),
+    "kyolo/12n": _yolo("yolo12n"),
     "mcfly/InceptionTime": _activity("InceptionTime", 32),
     "mcfly/ResNet": _activity("ResNet", 16, 9),
+    "mlp_mixer": Network(
+        _of("mlp_mixer_keras", "MlpMixerModel", (32, 32, 3), 10, 3, 4, 64, 64, 128), _picture(32)
+    ),
     "mtcnn/PNet": _detector("PNet", (1, 97, 83, 3)),
     "mtcnn/ONet": _detector("ONet", (4, 48, 48, 3)),
     "nbeats": Network(_forecast, ((4, 50, 1),)),
@@ -164,6 +192,14 @@ NETWORKS = {
     ),
     "segmentation/PSPNet": Network(
         _of(_SEGMENTATION, "PSPNet", "seresnet18", (96, 96, 3), encoder_weights=None), _picture(96)
+    ),
+    "segmodels/Unet": Network(
+        _of("segmodels_keras", "Unet", "resnet18", (64, 64, 3), encoder_weights=None),
+        _picture(64),
+        keras=3,
+    ),
+    "tfswin": Network(
+        _of("tfswin", "SwinTransformerTiny224", weights=None), _picture(224), keras=3
     ),
     "volumes/SEResNet": Network(_volumes, ((1, 32, 32, 32, 3),)),
     "sonnet/ResNet50": Network(_sonnet, _picture(96), keras=3),
