@@ -112,7 +112,11 @@ def ways(keras) -> Callable:
             for way, (ours, theirs, x) in called.items()
         }
         calls["loaded, names"] = (lambda: loaded(**tensors), lambda: traced(tensors))
-        calls["signature"] = (lambda: served(**tensors), lambda: plain(**tensors))
+        # The signature of a list may have names of its own, in the order of the list.
+        places = [f"inputs_{i}" if i else "inputs" for i in range(len(row))]
+        by_place = dict(zip(places, row, strict=True))
+        named = by_place if "inputs" in plain.structured_input_signature[1] else tensors
+        calls["signature"] = (lambda: served(**tensors), lambda: plain(**named))
         return calls
 
     return of
