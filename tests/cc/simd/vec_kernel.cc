@@ -11,63 +11,19 @@ Vec FirstLane(Vec v) {
   return Set1InOrder(lanes);
 }
 
+Vec FmaOf(Vec a, Vec b, Vec c) {
+  FmaInto(a, b, &c);
+  return c;
+}
+
 Vec ApplyWord(VecWord word, Vec a, Vec b, Vec c) {
   switch (word) {
-    case VecWord::kAdd:
-      return Add(a, b);
-    case VecWord::kSub:
-      return Sub(a, b);
-    case VecWord::kMul:
-      return Mul(a, b);
-    case VecWord::kDiv:
-      return Div(a, b);
-    case VecWord::kSqrt:
-      return Sqrt(a);
-    case VecWord::kRound:
-      return Round(a);
-    case VecWord::kAnd:
-      return And(a, b);
-    case VecWord::kOr:
-      return Or(a, b);
-    case VecWord::kXor:
-      return Xor(a, b);
-    case VecWord::kMax:
-      return Max(a, b);
-    case VecWord::kMin:
-      return Min(a, b);
-    case VecWord::kFma:
-      return Fma(a, b, c);
-    case VecWord::kFmaOnce:
-      return FmaOnce(a, b, c);
-    case VecWord::kFmaInto:
-      FmaInto(a, b, &c);
-      return c;
-    case VecWord::kNegFma:
-      return NegFma(a, b, c);
-    case VecWord::kSet1InOrder:
-      return FirstLane(a);
-    case VecWord::kProductError:
-      return ProductError(a, b, Mul(a, b));
-    case VecWord::kLessSelect:
-      return Select(Less(a, b), c, a);
-    case VecWord::kEqualSelect:
-      return Select(Equal(a, b), c, a);
-    case VecWord::kNanSelect:
-      return Select(IsNan(a), c, a);
-    case VecWord::kScaleByPow2:
-      return ScaleByPow2(a, b);
-    case VecWord::kOrXor:
-      return FromBits(OrXor(Bits(a), Bits(b), Bits(c)));
-    case VecWord::kHasSign:
-      return Set1(HasAny(Bits(a), INT32_MIN) ? 1.f : 0.f);
-    case VecWord::kBits:
-      return FromBits(ShiftRight<1>(ShiftLeft<1>(AddInt(Bits(a), SubInt(SetInt(7), SetInt(7))))));
-    case VecWord::kSwapPairs:
-      return SwapPairs(a);
-    case VecWord::kSwapNeighbours:
-      return SwapNeighbours(a);
-    case VecWord::kToFloat:
-      return ToFloat(Bits(a));
+#define BD_WORD(word, vectors, ...) \
+  case VecWord::word:               \
+    return vectors;
+    BD_VEC_WORDS(BD_WORD)
+    BD_OTHER_VEC_WORDS(BD_WORD)
+#undef BD_WORD
   }
   return Zero();
 }

@@ -7,35 +7,45 @@
 
 namespace bd {
 
-enum class VecWord {
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kSqrt,  // of a
-  kRound,
-  kAnd,
-  kOr,
-  kXor,
-  kMax,  // of a and b
-  kMin,
-  kFma,             // a * b + c
-  kFmaInto,         // kFma
-  kFmaOnce,         // a * b + c, rounded once
-  kNegFma,          // c - a * b
-  kSet1InOrder,     // the first lane of a, in all
-  kProductError,    // a * b - float(a * b)
-  kLessSelect,      // a < b ? c : a
-  kEqualSelect,     // a == b ? c : a
-  kNanSelect,       // a is NaN ? c : a
-  kScaleByPow2,     // a * 2^b
-  kOrXor,           // a | (b ^ c), bit by bit
-  kHasSign,         // 1 where a lane of a's vector has its sign bit, else 0
-  kBits,            // the bits of a, shifted left and right by 1, as they come back
-  kSwapPairs,       // lanes 2 and 3 of each 4 of a, then 0 and 1
-  kSwapNeighbours,  // of a
-  kToFloat,         // a float of the bits of a as an integer
-};
+// Words whose every lane depends on that lane alone, a row each: X(word, of vectors, of floats),
+// of which a, b and c are the arguments.
+#define BD_VEC_WORDS(X)                                                                            \
+  X(kAdd, Add(a, b), a + b)                                                                        \
+  X(kSub, Sub(a, b), a - b)                                                                        \
+  X(kMul, Mul(a, b), std::multiplies<>()(a, b))                                                    \
+  X(kDiv, Div(a, b), a / b)                                                                        \
+  X(kSqrt, Sqrt(a), std::sqrt(a))                                                                  \
+  X(kRound, Round(a), std::nearbyint(a))                                                           \
+  X(kMax, Max(a, b), a > b ? a : b) /* the second operand where either is NaN */                   \
+  X(kMin, Min(a, b), a < b ? a : b)                                                                \
+  X(kAnd, And(a, b), FloatFromBits(ToBits(a) & ToBits(b)))                                         \
+  X(kOr, Or(a, b), FloatFromBits(ToBits(a) | ToBits(b)))                                           \
+  X(kXor, Xor(a, b), FloatFromBits(ToBits(a) ^ ToBits(b)))                                         \
+  X(kOrXor, FromBits(OrXor(Bits(a), Bits(b), Bits(c))),                                            \
+    FloatFromBits(ToBits(a) | (ToBits(b) ^ ToBits(c))))                                            \
+  X(kShifts, FromBits(ShiftRight<1>(ShiftLeft<1>(AddInt(Bits(a), SubInt(SetInt(7), SetInt(7)))))), \
+    FloatFromBits(static_cast<uint32_t>(static_cast<int32_t>(ToBits(a) << 1) >> 1)))               \
+  X(kToFloat, ToFloat(Bits(a)), static_cast<float>(static_cast<int32_t>(ToBits(a))))               \
+  X(kLessSelect, Select(Less(a, b), c, a), a < b ? c : a)                                          \
+  X(kEqualSelect, Select(Equal(a, b), c, a), a == b ? c : a)                                       \
+  X(kNanSelect, Select(IsNan(a), c, a), std::isnan(a) ? c : a)
+
+// Others, with tests of their own.
+#define BD_OTHER_VEC_WORDS(X)                                                               \
+  X(kFma, Fma(a, b, c))                                                                     \
+  X(kFmaInto, FmaOf(a, b, c))                                                               \
+  X(kFmaOnce, FmaOnce(a, b, c)) /* rounded once */                                          \
+  X(kNegFma, NegFma(a, b, c))                                                               \
+  X(kSet1InOrder, FirstLane(a))                                                             \
+  X(kProductError, ProductError(a, b, Mul(a, b)))                                           \
+  X(kScaleByPow2, ScaleByPow2(a, b))                                                        \
+  X(kHasSign, Set1(HasAny(Bits(a), INT32_MIN) ? 1.f : 0.f)) /* of any lane of a's vector */ \
+  X(kSwapPairs, SwapPairs(a)) /* lanes 2 and 3 of each 4 of a, then 0 and 1 */              \
+  X(kSwapNeighbours, SwapNeighbours(a))
+
+#define BD_WORD(word, ...) word,
+enum class VecWord { BD_VEC_WORDS(BD_WORD) BD_OTHER_VEC_WORDS(BD_WORD) };
+#undef BD_WORD
 
 // Words of 512-bit vectors, on 16 floats each of a, b and c.
 enum class WideWord {

@@ -9,6 +9,7 @@
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/simd/vec_kernel.h"
+#include "tests/cc/ulp.h"
 
 namespace bd {
 namespace {
@@ -27,8 +28,26 @@ const std::vector<float> kInteresting = {0.f,        -0.f,       1.f,      -1.f,
                                          3.0000002f, -7.f,       1e20f,    -1e-20f,   1e-40f,
                                          6e4f,       16777215.f, INFINITY, -INFINITY, NAN};
 
-// All pairs of interesting values.
-void Check(VecWord word, const std::function<float(float, float, float)>& expected) {
+uint32_t ToBits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+// Of all pairs of interesting values.
+TEST(Vec, WordsOfLanes) {
+  const struct {
+    VecWord word;
+    float (*expected)(float a, float b, float c);
+  } words[] = {
+#define BD_WORD(word, vectors, floats)                                                         \
+  {VecWord::word,                                                                              \
+   []([[maybe_unused]] float a, [[maybe_unused]] float b, [[maybe_unused]] float c) -> float { \
+     return floats;                                                                            \
+   }},
+      BD_VEC_WORDS(BD_WORD)
+#undef BD_WORD
+  };
   std::vector<float> a, b;
   for (float x : kInteresting) {
     for (float y : kInteresting) {
@@ -39,76 +58,16 @@ void Check(VecWord word, const std::function<float(float, float, float)>& expect
   a.resize((a.size() + 15) / 16 * 16, 1.f);
   b.resize(a.size(), 2.f);
   const std::vector<float> c(a.size(), 0.25f);
-  for (Isa isa : TestIsas()) {
-    std::vector<float> dst(a.size());
-    VecKernelsFor(isa).apply(word, a.data(), b.data(), c.data(), dst.data(), a.size());
-    for (size_t i = 0; i < a.size(); ++i) {
-      ExpectSame(dst[i], expected(a[i], b[i], c[i]), isa, a[i], b[i]);
+  std::vector<float> dst(a.size());
+  for (const auto& [word, expected] : words) {
+    for (Isa isa : TestIsas()) {
+      VecKernelsFor(isa).apply(word, a.data(), b.data(), c.data(), dst.data(), a.size());
+      SCOPED_TRACE(static_cast<int>(word));
+      for (size_t i = 0; i < a.size(); ++i) {
+        ExpectSame(dst[i], expected(a[i], b[i], c[i]), isa, a[i], b[i]);
+      }
     }
   }
-}
-
-TEST(Vec, MaxAndMinGiveTheSecondOperandWhenEitherIsNan) {
-  Check(VecWord::kMax, [](float a, float b, float) { return a > b ? a : b; });
-  Check(VecWord::kMin, [](float a, float b, float) { return a < b ? a : b; });
-}
-
-TEST(Vec, ArithmeticIsThatOfFloats) {
-  Check(VecWord::kAdd, [](float a, float b, float) { return a + b; });
-  Check(VecWord::kSub, [](float a, float b, float) { return a - b; });
-  Check(VecWord::kMul, [](float a, float b, float) { return a * b; });
-  Check(VecWord::kDiv, [](float a, float b, float) { return a / b; });
-  Check(VecWord::kSqrt, [](float a, float, float) { return std::sqrt(a); });
-  Check(VecWord::kRound, [](float a, float, float) { return std::nearbyint(a); });
-  Check(VecWord::kToFloat, [](float a, float, float) {
-    int32_t bits;
-    memcpy(&bits, &a, sizeof bits);
-    return static_cast<float>(bits);
-  });
-}
-
-TEST(Vec, BitsOfTwo) {
-  const auto on_bits = [](uint32_t (*f)(uint32_t, uint32_t)) {
-    return [f](float a, float b, float) {
-      uint32_t x, y;
-      memcpy(&x, &a, sizeof x);
-      memcpy(&y, &b, sizeof y);
-      x = f(x, y);
-      memcpy(&a, &x, sizeof x);
-      return a;
-    };
-  };
-  Check(VecWord::kAnd, on_bits([](uint32_t a, uint32_t b) { return a & b; }));
-  Check(VecWord::kOr, on_bits([](uint32_t a, uint32_t b) { return a | b; }));
-  Check(VecWord::kXor, on_bits([](uint32_t a, uint32_t b) { return a ^ b; }));
-}
-
-TEST(Vec, Select) {
-  Check(VecWord::kLessSelect, [](float a, float b, float c) { return a < b ? c : a; });
-  Check(VecWord::kEqualSelect, [](float a, float b, float c) { return a == b ? c : a; });
-  Check(VecWord::kNanSelect, [](float a, float, float c) { return std::isnan(a) ? c : a; });
-}
-
-TEST(Vec, IntegersAndBits) {
-  Check(VecWord::kBits, [](float a, float, float) {
-    int32_t bits;
-    memcpy(&bits, &a, sizeof bits);
-    bits = static_cast<int32_t>(static_cast<uint32_t>(bits) << 1) >> 1;
-    memcpy(&a, &bits, sizeof bits);
-    return a;
-  });
-}
-
-TEST(Vec, OrXor) {
-  Check(VecWord::kOrXor, [](float a, float b, float c) {
-    uint32_t bits[3];
-    memcpy(&bits[0], &a, sizeof a);
-    memcpy(&bits[1], &b, sizeof b);
-    memcpy(&bits[2], &c, sizeof c);
-    bits[0] |= bits[1] ^ bits[2];
-    memcpy(&a, &bits[0], sizeof a);
-    return a;
-  });
 }
 
 TEST(Vec, HasAnyLooksIntoEveryLane) {
@@ -318,7 +277,7 @@ TEST(Vec, EmulationIsAsTheInstructions) {
           << "word " << word << " of " << a[i] << ", " << b[i] << ", " << c[i];
     }
   };
-  for (int word = 0; word <= static_cast<int>(VecWord::kToFloat); ++word) {
+  for (int word = 0; word <= static_cast<int>(VecWord::kSwapNeighbours); ++word) {
     const VecWord w = static_cast<VecWord>(word);
     if (w == VecWord::kScaleByPow2) continue;  // its arguments are few, see above
     real.apply(w, a.data(), b.data(), c.data(), expected.data(), kFloats);

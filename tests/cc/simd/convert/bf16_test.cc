@@ -6,18 +6,12 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/cc/convert_ref.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/simd/convert/bf16_kernel.h"
 
 namespace bd {
 namespace {
-
-float ToFloat(Bfloat16 x) {
-  const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 // The definition in the manual: two fused multiply-adds in a row, the second number of a pair
 // first. The processor itself flushes denormal numbers for us.
@@ -89,16 +83,11 @@ TEST(Bf16, DotIsTheInstructionToTheBit) {
 // 2^-126 - 2^-150 as -2^-150 + 2^-126, and the same from a product.
 TEST(Bf16, WhatRoundsUpToTheLeastNormalNumberIsFlushed) {
   if (BestTestIsa() < Isa::kAvx2) GTEST_SKIP() << "this machine cannot emulate AVX-512";
-  const auto bf16 = [](float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return Bfloat16{static_cast<uint16_t>(bits >> 16)};
-  };
   Problem p(16);
   for (int i = 0; i < 16; ++i) {
     p.acc[i] = 0x1p-126f;
-    p.a[2 * i] = bf16(-0x1p-75f);
-    p.b[2 * i] = bf16(0x1p-75f);
+    StoreFloatRef(DataType::bf16, -0x1p-75f, p.a.data(), 2 * i);
+    StoreFloatRef(DataType::bf16, 0x1p-75f, p.b.data(), 2 * i);
   }
   Bf16KernelsFor(Isa::kAvx512Bf16).dot(p.acc.data(), p.a.data(), p.b.data(), 16);
   const float expected = DotRef(0x1p-126f, p.a.data(), p.b.data());
@@ -114,11 +103,8 @@ TEST(Bf16, DotOfIntegersOnEveryIsa) {
     p.acc[i] = static_cast<float>(100 - i);
     for (int k = 0; k < 2; ++k) {
       const float x = static_cast<float>((i * 7 + k * 3) % 23 - 11), y = static_cast<float>(i - 30);
-      uint32_t bits;
-      memcpy(&bits, &x, sizeof bits);
-      p.a[2 * i + k].bits = static_cast<uint16_t>(bits >> 16);
-      memcpy(&bits, &y, sizeof bits);
-      p.b[2 * i + k].bits = static_cast<uint16_t>(bits >> 16);
+      StoreFloatRef(DataType::bf16, x, p.a.data(), 2 * i + k);
+      StoreFloatRef(DataType::bf16, y, p.b.data(), 2 * i + k);
       expected[i] += x * y;
     }
   }

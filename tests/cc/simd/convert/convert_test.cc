@@ -10,17 +10,12 @@
 #include "tests/cc/convert_ref.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/simd/convert/convert_kernel.h"
+#include "tests/cc/ulp.h"
 
 namespace bd {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-float FromBits(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
 
 // Every exponent with mantissas around each rounding boundary of 7 and of 10 bits,
 // NaNs with payloads, and integers and halves around the bounds of the types.
@@ -32,8 +27,8 @@ std::vector<float> Floats() {
           0x2fffu,  0x3000u,   0x7fffu,   0x8000u,   0x8001u,   0x17fffu, 0x18000u,
           0x2aaaau, 0x3fffffu, 0x400000u, 0x7fefffu, 0x7ff000u, 0x7fffffu}) {
       const uint32_t bits = exponent << 23 | mantissa;
-      floats.push_back(FromBits(bits));
-      floats.push_back(FromBits(bits | 0x80000000u));
+      floats.push_back(FloatFromBits(bits));
+      floats.push_back(FloatFromBits(bits | 0x80000000u));
     }
   }
   for (float bound : {0.f, 127.f, 128.f, 255.f, 256.f, 65504.f, 65520.f, 0x1p24f, 0x1p31f}) {

@@ -8,6 +8,7 @@
 
 #include "tests/cc/isas.h"
 #include "tests/cc/simd/convert/tiles_kernel.h"
+#include "tests/cc/ulp.h"
 
 namespace bd {
 namespace {
@@ -84,12 +85,6 @@ TEST_F(TilesTest, BytesAreUnsignedBySigned) {
   }
 }
 
-float OfBits(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof(x));
-  return x;
-}
-
 // The processor itself flushes denormal numbers for us.
 __attribute__((target("fma"))) float Fma(volatile float a, volatile float b, volatile float c) {
   const __m128 sum = _mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c));
@@ -122,8 +117,8 @@ TEST_F(TilesTest, PairsOfBfloat16InTheOrderOfTheManual) {
       Expect<float>(m, n, [&, of_k = k](int i, int j) {
         float sums[2] = {};
         for (int x = 0; x < 2 * of_k; ++x) {
-          const float a = OfBits(uint32_t{At<uint16_t>(1, i, x)} << 16);
-          const float b = OfBits(uint32_t{At<uint16_t>(2, x / 2, 2 * j + x % 2)} << 16);
+          const float a = FloatFromBits(uint32_t{At<uint16_t>(1, i, x)} << 16);
+          const float b = FloatFromBits(uint32_t{At<uint16_t>(2, x / 2, 2 * j + x % 2)} << 16);
           sums[x % 2] = Fma(a, b, sums[x % 2]);
         }
         return Fma(At<float>(0, i, j), 1.f, Fma(sums[0], 1.f, sums[1]));
