@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "cc/base/data_type.h"
+#include "cc/base/quantization.h"
 
 namespace bd {
 namespace {
@@ -107,6 +109,34 @@ inline void StoreFloatRef(DataType dtype, float value, void* array, int64_t i) {
     return FromFloat(value, static_cast<Stored*>(array) + i);
     BD_DATA_TYPES(BD_STORE)
 #undef BD_STORE
+  }
+}
+
+// What `stored` stands for, and the way back.
+inline float Dequantized(const Quantization& from, float stored) {
+  return from == Quantization() ? stored : from.scale * (stored - from.zero_point);
+}
+inline float Quantized(const Quantization& to, float value) {
+  if (to == Quantization()) return value;
+  const float steps = value * (1.f / to.scale);
+  return std::isnan(steps) ? to.zero_point : std::nearbyint(steps) + to.zero_point;
+}
+
+// Element i, and the way back; only of uint8 `q` counts.
+inline float LoadRealRef(DataType type, const Quantization& q, const void* array, int64_t i) {
+  const float stored = LoadAsFloatRef(type, array, i);
+  return type == DataType::u8 ? Dequantized(q, stored) : stored;
+}
+inline void StoreRealRef(DataType type, const Quantization& q, float x, void* array, int64_t i) {
+  StoreFloatRef(type, type == DataType::u8 ? Quantized(q, x) : x, array, i);
+}
+
+// Integers from `least` to `most`.
+inline void FillDrawn(std::mt19937& rng, DataType type, int64_t count, int least, int most,
+                      void* array) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t x = static_cast<int64_t>(rng() >> 4) % (most - least + 1) + least;
+    StoreFloatRef(type, static_cast<float>(x), array, i);
   }
 }
 

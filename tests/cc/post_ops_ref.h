@@ -1,12 +1,23 @@
 // The definition of post-ops, in double, for tests.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 #include "cc/core/post_ops/post_ops.h"
 
 namespace bd {
+
+inline PostOpChain Chain(const std::string& text) {
+  PostOpChain chain;
+  std::string error;
+  EXPECT_TRUE(PostOpChain::Parse(text, &chain, &error)) << error;
+  return chain;
+}
+
 namespace {
 
 // The result is NaN if x is, since comparisons with NaN are false.

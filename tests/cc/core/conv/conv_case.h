@@ -11,6 +11,7 @@
 #include "cc/core/conv/conv.h"
 #include "tests/cc/guarded_array.h"
 #include "tests/cc/layouts.h"
+#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 
@@ -149,13 +150,6 @@ inline std::string Describe(const ConvShape& d, const ConvPlan& plan) {
          pair(d.kh, d.kw) + " s" + pair(d.sh, d.sw) + " d" + pair(d.dh, d.dw) + " p" +
          pair(d.pad_top, d.pad_left) + " " + LayoutName(d.src_layout) + " " +
          LayoutName(d.dst_layout) + " [" + d.post_ops.ToString() + "]";
-}
-
-inline PostOpChain Chain(const std::string& text) {
-  PostOpChain chain;
-  std::string error;
-  EXPECT_TRUE(PostOpChain::Parse(text, &chain, &error)) << error;
-  return chain;
 }
 
 }  // namespace bd

@@ -12,35 +12,21 @@
 #include <vector>
 
 #include "cc/base/threads/thread_pool.h"
-#include "tests/cc/core/conv/conv_case.h"
-#include "tests/cc/core/conv/conv_ref.h"
+#include "tests/cc/core/conv/conv_check.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 
 namespace bd {
 namespace {
 
-using Guard = GuardedBuffer::Guard;
-
 // A convolution's tensors; `run` fills dst.
 struct Problem {
-  explicit Problem(const ConvShape& desc, Guard guard = Guard::kAtEnd)
-      : d(desc),
-        src(SrcFloats(d), guard),
-        weights(WeightFloats(d), guard),
-        channel(d.oc, guard),
-        sum(ResultFloats(d), guard),
-        dst(DstFloats(d), guard) {
+  explicit Problem(const ConvShape& desc)
+      : d(desc), src(SrcFloats(d)), weights(WeightFloats(d)), channel(d.oc), dst(DstFloats(d)) {
     src.FillIntegers(3);
     weights.FillIntegers(5);
     channel.FillIntegers(1);
-    sum.FillIntegers(2);
-    ClearTails();
-  }
-
-  void ClearTails() {
     ClearSrcTail(d, src);
-    ClearResultTail(d, sum);
   }
 
   void FillNormal(unsigned seed, float src_scale_by = 1, float weights_by = 1) {
@@ -49,7 +35,7 @@ struct Problem {
     for (float& x : src) x = normal(rng) * src_scale_by;
     for (float& y : weights) y = normal(rng) * weights_by;
     for (float& b : channel) b = normal(rng) * src_scale_by * weights_by;
-    ClearTails();
+    ClearSrcTail(d, src);
   }
 
   // `packed_for` is the source whose magnitude the packed weights are for.
@@ -58,15 +44,8 @@ struct Problem {
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, pool.num_threads(), &plan), "");
     ASSERT_STREQ(plan.algorithm_name(), algorithm == kFip ? "paired" : "direct");
-    const float* const args[] = {channel.data(), sum.data()};
+    const float* const args[] = {channel.data()};
     PackAndRun(plan, src.data(), weights.data(), args, dst.data(), pool, packed_for);
-  }
-
-  std::vector<float> Reference() const {
-    std::vector<float> expected(dst.size());
-    const float* const args[] = {channel.data(), sum.data()};
-    ConvRef(d, src.data(), weights.data(), args, expected.data());
-    return expected;
   }
 
   float& SrcAt(int64_t c, int64_t pixel) {
@@ -78,7 +57,7 @@ struct Problem {
 
   static constexpr ConvAlgorithm kFip = ConvAlgorithm::kFip;
   ConvShape d;
-  GuardedBuffer src, weights, channel, sum, dst;
+  GuardedBuffer src, weights, channel, dst;
 };
 
 ConvShape Pointwise(int64_t ic, int64_t pixels, int64_t oc) {
@@ -91,20 +70,14 @@ class ConvFipTest : public ::testing::Test {
     if (BestTestIsa() < Isa::kAvx512) GTEST_SKIP() << "this machine cannot emulate AVX-512";
   }
 
-  // Equal to the definition, channel tails included: ConvRef makes them zero.
-  void CheckExact(const ConvShape& d, ThreadPool& pool, Guard guard = Guard::kAtEnd) {
-    Problem p(d, guard);
-    p.Run(pool);
-    const std::vector<float> expected = p.Reference();
-    SCOPED_TRACE("ic " + std::to_string(d.ic) + " oc " + std::to_string(d.oc) + " out " +
-                 std::to_string(d.oh) + "x" + std::to_string(d.ow) + " [" + d.post_ops.ToString() +
-                 "]");
-    for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(p.dst[i], expected[i]) << "at " << i;
-  }
-
-  void CheckExact(const ConvShape& d) {
-    for (ThreadPool* pool : {&one_, &two_, &three_}) CheckExact(d, *pool);
-    CheckExact(d, two_, Guard::kAtStart);
+  // Equal to the definition.
+  void CheckExact(ConvShape d) {
+    d.algorithm = ConvAlgorithm::kFip;
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, 1, &plan), "");
+    ASSERT_STREQ(plan.algorithm_name(), "paired");
+    for (ThreadPool* pool : {&one_, &two_, &three_}) CheckConv(d, Isa::kAvx512, *pool, 0);
+    CheckConv(d, Isa::kAvx512, two_, 0, GuardedBuffer::kAtStart);
   }
 
   ThreadPool one_{1}, two_{2}, three_{3};
@@ -286,7 +259,7 @@ TEST_F(ConvFipTest, ErrorsBesideDirect) {
       Problem p(Pointwise(k, 49, 32));
       p.FillNormal(5, 1, 1 / std::sqrt(static_cast<float>(k)));
       for (float& x : p.src) x = source.of(x);
-      p.ClearTails();
+      ClearSrcTail(p.d, p.src);
       p.Run(two_);
       const Errors paired = ErrorsOf(p);
       p.Run(two_, ConvAlgorithm::kDirect);

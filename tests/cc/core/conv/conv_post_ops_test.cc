@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -258,74 +257,6 @@ TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
           ASSERT_LE(UlpError(dst[i], exact), 3.6)
               << form.name << " on " << IsaName(isa) << ": " << conv[i] << " gives " << dst[i];
         }
-      }
-    }
-  }
-}
-
-// Products of infinities with the zero weights behind the last channel are no numbers.
-TEST(ConvPostOpsSwish, TailsBehindInfinitiesAreZeros) {
-  ThreadPool pool(2);
-  ConvShape desc = ConvOf({1, 20, 1, 23}, 37, 1);
-  desc.algorithm = ConvAlgorithm::kDirect;
-  desc.post_ops = Chain("eltwise(swish)");
-  GuardedBuffer src(SrcFloats(desc)), weights(WeightFloats(desc));
-  src.Fill(std::numeric_limits<float>::infinity());
-  ClearSrcTail(desc, src);
-  weights.Fill(1.f);
-  for (Isa isa : TestIsas()) {
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
-    GuardedBuffer dst(ResultFloats(desc));
-    PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), pool);
-    for (int64_t i = 0; i < dst.size(); ++i) {
-      const int64_t channel = i / (desc.ow * 16) * 16 + i % 16;
-      const float expected = channel < desc.oc ? std::numeric_limits<float>::infinity() : 0.f;
-      ASSERT_EQ(dst[i], expected) << IsaName(isa) << ", channel " << channel;
-    }
-  }
-}
-
-// The chain that the source document calls hypothetical:
-// dst = s_lin (alpha (s_sum dst + s_tanh tanh(s_conv conv(src, w))) + beta)
-TEST(ConvPostOpsOfTheSource, TanhSumLinear) {
-  const float s_conv = 0.01f, s_tanh = 0.75f, s_sum = -1.5f, s_lin = 2.5f, alpha = 0.3f,
-              beta = -0.7f;
-  PostOpChain chain;
-  chain.Append(EltwisePostOp(EltwiseAlg::kLinear, s_conv, 0.f));  // the output scale
-  chain.Append(EltwisePostOp(EltwiseAlg::kTanh, 0.f, 0.f, s_tanh));
-  chain.Append(SumPostOp(s_sum));
-  chain.Append(EltwisePostOp(EltwiseAlg::kLinear, alpha, beta, s_lin));
-  for (const Form& form : Forms()) {
-    if (form.desc.algorithm == ConvAlgorithm::kWinograd) continue;
-    ConvShape desc = form.desc;
-    GuardedBuffer src(SrcFloats(desc));
-    GuardedBuffer weights(WeightFloats(desc));
-    src.FillIntegers(3);
-    weights.FillIntegers(5);
-    ClearSrcTail(desc, src);
-    const int64_t floats = ResultFloats(desc);
-    GuardedBuffer conv(floats), before(floats);
-    ConvRef(desc, src.data(), weights.data(), nullptr, conv.data());
-    before.FillIntegers(1);
-    ClearResultTail(desc, before);
-    // 1 inside dst, 0 in its tail.
-    GuardedBuffer inside(floats);
-    inside.Fill(1.f);
-    ClearResultTail(desc, inside);
-
-    desc.post_ops = chain;
-    ThreadPool pool(2);
-    for (Isa isa : TestIsas()) {
-      ConvPlan plan;
-      ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
-      GuardedBuffer dst(floats);
-      memcpy(dst.data(), before.data(), floats * sizeof(float));
-      PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), pool);
-      for (int64_t i = 0; i < floats; ++i) {
-        const double tanh = std::tanh(static_cast<double>(s_conv) * conv[i]);
-        const double exact = s_lin * (alpha * (s_sum * before[i] + s_tanh * tanh) + beta);
-        ASSERT_NEAR(dst[i], inside[i] * exact, 1e-5) << form.name << " on " << IsaName(isa);
       }
     }
   }

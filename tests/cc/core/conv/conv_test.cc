@@ -42,7 +42,8 @@ TEST_P(ConvTest, LastBlockWithAtMostHalfItsChannels) {
 TEST_P(ConvTest, TailsAreZeroBehindInfinities) {
   ThreadPool pool(2);
   for (const float value : {INFINITY, -INFINITY, NAN, 3e38f}) {
-    for (const char* chain : {"", "eltwise(relu)", "eltwise(clip,alpha=0,beta=6)"}) {
+    for (const char* chain :
+         {"", "eltwise(relu)", "eltwise(clip,alpha=0,beta=6)", "eltwise(swish)"}) {
       for (auto [oc, kernel] : {std::pair<int64_t, int64_t>{5, 1}, {17, 1}, {40, 3}, {30, 3}}) {
         for (const auto algorithm : {ConvAlgorithm::kDirect, ConvAlgorithm::kAuto,
                                      ConvAlgorithm::kWinograd, ConvAlgorithm::kFip}) {

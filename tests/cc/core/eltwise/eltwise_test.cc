@@ -21,8 +21,7 @@ EltwiseDesc Desc(int64_t n, int64_t channels, int64_t pixels, bool blocked,
   EltwiseDesc desc;
   const Layout layout = blocked ? Layout::nChw16c : Layout::nhwc;
   desc.src = desc.dst = TensorView(DataType::f32, layout, {n, channels, pixels, 1});
-  std::string error;
-  EXPECT_TRUE(PostOpChain::Parse(text, &desc.post_ops, &error)) << error;
+  desc.post_ops = Chain(text);
   return desc;
 }
 

@@ -15,6 +15,7 @@
 #include "tests/cc/core/gemm/gemm_ref.h"
 #include "tests/cc/guarded_array.h"
 #include "tests/cc/isas.h"
+#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 
@@ -26,32 +27,11 @@ struct Case {
   int64_t a_gap = 0, c_gap = 0;
   bool bias = false, add = false, clamp = false, transposed = false;
   int a_least = 0, a_most = 255, b_most = 127;  // of bytes
+  bool chain = false;                           // of floats, between the sums and C
 };
 
 class GemmNarrowTest : public ::testing::TestWithParam<Isa> {
  protected:
-  // Small integers, which all types hold; of bytes any from `least` to `most`.
-  void Fill(DataType type, int64_t count, int least, int most, void* to) {
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t x = static_cast<int64_t>(rng_() >> 4) % (most - least + 1) + least;
-      StoreFloatRef(type, static_cast<float>(x), to, i);
-    }
-  }
-
-  static float Real(DataType type, const Quantization& q, const void* at, int64_t i) {
-    const float stored = LoadAsFloatRef(type, at, i);
-    if (type != DataType::u8) return stored;
-    return q.scale * (stored - static_cast<float>(q.zero_point));
-  }
-
-  static void StoreReal(DataType type, const Quantization& q, float x, void* to, int64_t i) {
-    if (type == DataType::u8) {
-      const float steps = x * (1.f / q.scale);
-      x = std::isnan(steps) ? q.zero_point : std::nearbyint(steps) + q.zero_point;
-    }
-    StoreFloatRef(type, x, to, i);
-  }
-
   // Weight k of column j of numbers of 4 bits.
   static double Number(const Case& c, const GemmArgs& args, const void* b, int64_t k, int64_t j) {
     const int64_t rows = (c.k + 1) / 2, group = c.types.group, groups = (c.k + group - 1) / group;
@@ -141,23 +121,29 @@ class GemmNarrowTest : public ::testing::TestWithParam<Isa> {
     GuardedArray bias(c.n * 4, guard), scales(num_scales * 4, guard);
     GuardedArray add(c_count * SizeOf(sum_type), guard), dst(c_count * SizeOf(dst_type), guard);
     GuardedArray expected(c_count * SizeOf(dst_type));
-    Fill(t.a, a_count, t.a == DataType::u8 ? c.a_least : -8, t.a == DataType::u8 ? c.a_most : 8,
-         a.data());
-    Fill(t.b, b_rows * c.n,
-         int4    ? 0
-         : bytes ? -c.b_most
-                 : -8,
-         int4    ? 255
-         : bytes ? c.b_most
-                 : 8,
-         b.data());
-    Fill(DataType::f32, c.n, -9, 9, bias.data());
-    Fill(sum_type, c_count, 0, 90, add.data());
+    FillDrawn(rng_, t.a, a_count, t.a == DataType::u8 ? c.a_least : -8,
+              t.a == DataType::u8 ? c.a_most : 8, a.data());
+    FillDrawn(rng_, t.b, b_rows * c.n,
+              int4    ? 0
+              : bytes ? -c.b_most
+                      : -8,
+              int4    ? 255
+              : bytes ? c.b_most
+                      : 8,
+              b.data());
+    FillDrawn(rng_, DataType::f32, c.n, -9, 9, bias.data());
+    FillDrawn(rng_, sum_type, c_count, 0, 90, add.data());
     for (int64_t j = 0; j < num_scales; ++j) {
       scales.As<float>()[j] = 0.0625f * static_cast<float>(1 + j % 5);
     }
+    GuardedArray tensor(c.m * c.n * 4);
+    FillDrawn(rng_, DataType::f32, c.m * c.n, -30, 30, tensor.data());
+    const float* operands[] = {bias.As<float>(), tensor.As<float>()};
+    const PostOpChain chain = Chain("binary(mul,channel,#0);binary(add,tensor,#1);eltwise(relu)");
+    const BoundPostOps bound(chain, GetParam(), c.n, operands, nullptr);
     ThreadPool pool(threads);
     GemmArgs args;
+    if (c.chain) args.program = bound.program();
     args.a = a.data();
     args.a_row_stride = a_stride;
     args.b_scales = bytes || int4 ? scales.As<float>() : nullptr;
@@ -174,56 +160,18 @@ class GemmNarrowTest : public ::testing::TestWithParam<Isa> {
                guard);
     for (int64_t i = 0; i < c.m; ++i) {
       for (int64_t j = 0; j < c.n; ++j) {
-        const int64_t at = i * c_stride + j;
+        const int64_t at = i * c_stride + j, of_tensor = i * c.n + j;
         float x = Sum(c, args, b.data(), i, j);
-        if (c.add) x += -2.f * Real(sum_type, t.tensors.sum.quantization, add.data(), at);
+        if (c.add) x += -2.f * LoadRealRef(sum_type, t.tensors.sum.quantization, add.data(), at);
         if (c.clamp) x = std::fmin(55.f, std::fmax(-40.f, x));
-        StoreReal(dst_type, t.tensors.dst.quantization, x, expected.data(), at);
+        if (c.chain) x = std::fmax(0.f, x * bias.As<float>()[j] + tensor.As<float>()[of_tensor]);
+        StoreRealRef(dst_type, t.tensors.dst.quantization, x, expected.data(), at);
         ASSERT_EQ(LoadAsFloatRef(dst_type, dst.data(), at),
                   LoadAsFloatRef(dst_type, expected.data(), at))
             << "at " << i << " " << j;
       }
     }
     ASSERT_EQ(std::memcmp(dst.data(), expected.data(), expected.bytes()), 0) << "between rows";
-  }
-
-  // A chain of floats between the sums and C.
-  void CheckChain(GemmDesc desc, int64_t m) {
-    const int64_t k = desc.k = 33, n = desc.n = 77;
-    const bool bytes = desc.a == DataType::u8, int4 = desc.b == DataType::u8;
-    const int64_t b_rows = int4 ? (k + 1) / 2 : k;
-    const int64_t num_scales = int4 ? 2 * ((k + desc.group - 1) / desc.group) * n : n;
-    const DataType dst_type = desc.tensors.dst.dtype;
-    GuardedArray a(m * k * SizeOf(desc.a)), b(b_rows * n * SizeOf(desc.b));
-    GuardedArray dst(m * n * SizeOf(dst_type));
-    std::vector<float> channel(n), tensor(m * n), scales(num_scales);
-    Fill(desc.a, m * k, bytes ? 0 : -3, bytes ? 255 : 3, a.data());
-    Fill(desc.b, b_rows * n, int4 ? 0 : bytes ? -127 : -7, int4 ? 255 : bytes ? 127 : 7, b.data());
-    Fill(DataType::f32, n, -3, 3, channel.data());
-    Fill(DataType::f32, m * n, -30, 30, tensor.data());
-    for (int64_t j = 0; j < num_scales; ++j) scales[j] = j % 2 == 0 ? 0.125f : 0.5f;
-    PostOpChain chain;
-    std::string error;
-    ASSERT_TRUE(PostOpChain::Parse("binary(mul,channel,#0);binary(add,tensor,#1);eltwise(relu)",
-                                   &chain, &error))
-        << error;
-    const float* operands[] = {channel.data(), tensor.data()};
-    const BoundPostOps bound(chain, GetParam(), n, operands, nullptr);
-    GemmArgs args = DenseArgs(desc, a.data(), dst.data());
-    args.b_scales = desc.b == DataType::bf16 ? nullptr : scales.data();
-    args.program = bound.program();
-    PlanAndRun(desc, GetParam(), {b.data(), n, 1}, args, m, 2);
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
-        const float x = Sum({m, k, n, desc}, args, b.data(), i, j);
-        uint32_t expected;
-        StoreReal(dst_type, desc.tensors.dst.quantization,
-                  std::fmax(0.f, x * channel[j] + tensor[i * n + j]), &expected, 0);
-        ASSERT_EQ(LoadAsFloatRef(dst_type, dst.data(), i * n + j),
-                  LoadAsFloatRef(dst_type, &expected, 0))
-            << "row " << i << " of " << m << ", column " << j;
-      }
-    }
   }
 
   std::mt19937 rng_{7};

@@ -17,6 +17,7 @@
 #include "tests/cc/core/gemm/gemm_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
+#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 namespace {
@@ -27,7 +28,7 @@ struct Case {
   int64_t m, k, n;
   Order order = Order::kRowMajor;
   int64_t a_gap = 0, c_gap = 0;  // floats between rows
-  bool bias = false, add = false, clamp = false;
+  bool bias = false, add = false, clamp = false, chain = false;
 };
 
 int64_t Span(int64_t rows, int64_t row, int64_t stride) {
@@ -86,8 +87,14 @@ class GemmTest : public ::testing::TestWithParam<std::tuple<Isa, bool>> {
     GemmPlan plan;
     ASSERT_EQ(MakeGemmPlan(Describe(c.k, c.n), isa(), &plan), "");
     EXPECT_EQ(plan.pairs, pairs() && isa() == Isa::kAvx512);
+    GuardedBuffer tensor(c.m * c.n);
+    tensor.FillIntegers(5);
+    const float* operands[] = {bias.data(), tensor.data()};
+    const PostOpChain chain = Chain("binary(mul,channel,#0);binary(add,tensor,#1);eltwise(relu)");
+    const BoundPostOps bound_chain(chain, isa(), c.n, operands, nullptr);
     ThreadPool pool(threads);
     GemmArgs args;
+    if (c.chain) args.program = bound_chain.program();
     args.a = a.data();
     args.a_row_stride = a_stride;
     args.bias = c.bias ? bias.data() : nullptr;
@@ -103,7 +110,11 @@ class GemmTest : public ::testing::TestWithParam<std::tuple<Isa, bool>> {
     std::vector<float> expected(dst.size(), 77.f);
     args.c = expected.data();
     GemmRef(plan.desc, b, args, c.m);
-    const double bound = Bound(c.k, 10.);
+    for (int64_t i = 0; c.chain && i < c.m * c.n; ++i) {
+      float& x = expected[i / c.n * c_stride + i % c.n];
+      x = std::max(0.f, x * bias[i % c.n] + tensor[i]);
+    }
+    const double bound = Bound(c.k, c.chain ? 30. : 10.);
     for (size_t i = 0; i < dst.size(); ++i) ASSERT_NEAR(dst[i], expected[i], bound) << "at " << i;
   }
 };
@@ -241,31 +252,12 @@ TEST_P(GemmTest, SplitsKeepBits) {
   }
 }
 
-// A chain: channel, scalar and tensor operands at the places of their elements.
+// Channel and tensor operands at the places of their elements.
 TEST_P(GemmTest, Chains) {
-  const int64_t m = 19, k = 33;
   for (int64_t n : {5, 16, 45, 64}) {
-    GuardedBuffer a(m * k), b(k * n), channel(n), tensor(m * n), dst(m * n);
-    for (GuardedBuffer* x : {&a, &b, &channel, &tensor})
-      x->FillIntegers(static_cast<int64_t>(x->size()));
-    PostOpChain chain;
-    std::string error;
-    ASSERT_TRUE(PostOpChain::Parse("binary(mul,channel,#0);binary(add,tensor,#1);eltwise(relu)",
-                                   &chain, &error))
-        << error;
-    const float* operands[] = {channel.data(), tensor.data()};
-    const BoundPostOps bound(chain, isa(), n, operands, nullptr);
-    const GemmDesc desc = Describe(k, n);
-    GemmArgs args = DenseArgs(desc, a.data(), dst.data());
-    args.program = bound.program();
-    PlanAndRun(desc, isa(), {b.data(), n, 1}, args, m, 2);
-    std::vector<float> expected(m * n);
-    args.c = expected.data();
-    GemmRef(desc, {b.data(), n, 1}, args, m);
-    for (int64_t i = 0; i < m * n; ++i) {
-      ASSERT_NEAR(dst[i], std::max(0.f, expected[i] * channel[i % n] + tensor[i]), Bound(k, 30.))
-          << "at " << i;
-    }
+    Case c = {19, 33, n};
+    c.chain = true;
+    Check(c, GuardedBuffer::kAtEnd, 2);
   }
 }
 

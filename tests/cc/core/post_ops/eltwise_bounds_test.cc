@@ -27,13 +27,6 @@ namespace {
 constexpr uint32_t kStride = 16381;  // prime, so that all mantissas are met
 constexpr int64_t kBlock = 16;
 
-PostOpChain Chain(const std::string& text) {
-  PostOpChain chain;
-  std::string error;
-  EXPECT_TRUE(PostOpChain::Parse(text, &chain, &error)) << error;
-  return chain;
-}
-
 // One ulp of the unit that `bound` is in. alpha x + beta is added up, and times x
 // for hard_swish; for gelu_erf it is x/2 and x/2 erf(x / sqrt(2)).
 double UnitAt(const EltwiseBound& bound, const PostOp& op, double x, double exact) {

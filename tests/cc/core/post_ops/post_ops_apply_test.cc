@@ -18,13 +18,6 @@ namespace {
 
 constexpr int64_t kBlock = 16;
 
-PostOpChain Chain(const std::string& text) {
-  PostOpChain chain;
-  std::string error;
-  EXPECT_TRUE(PostOpChain::Parse(text, &chain, &error)) << error;
-  return chain;
-}
-
 // Four operands of exactly the size that each shape has: args[0] scalar, [1]
 // channel, [2] sample_channel, [3] tensor, as integers.
 struct Operands {

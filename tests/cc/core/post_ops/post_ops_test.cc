@@ -9,16 +9,10 @@
 #include <vector>
 
 #include "cc/core/post_ops/post_op_names.h"
+#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 namespace {
-
-PostOpChain Chain(const std::string& text) {
-  PostOpChain chain;
-  std::string error;
-  EXPECT_TRUE(PostOpChain::Parse(text, &chain, &error)) << error;
-  return chain;
-}
 
 std::string ErrorOf(const std::string& text) {
   PostOpChain chain = Chain("eltwise(tanh)");

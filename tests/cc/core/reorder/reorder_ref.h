@@ -8,20 +8,6 @@
 #include "tests/cc/convert_ref.h"
 
 namespace bd {
-namespace {
-
-float Dequantized(const Quantization& from, float stored) {
-  return from == Quantization() ? stored : from.scale * (stored - from.zero_point);
-}
-
-float Quantized(const Quantization& to, float value) {
-  if (to == Quantization()) return value;
-  const float steps = value * (1.f / to.scale);
-  return std::isnan(steps) ? to.zero_point : std::nearbyint(steps) + to.zero_point;
-}
-
-}  // namespace
-
 // The same, element by element.
 inline void ReorderRef(const ReorderDesc& desc, const void* src, void* dst) {
   const Dims& dims = desc.dst.dims();

@@ -73,7 +73,7 @@ TEST_P(ConvNarrowTest, InfiniteNeighboursOfWindows) {
         ConvPlan plan;
         ASSERT_EQ(MakeConvPlan(d, GetParam(), 1, &plan), "");
         GuardedArray src(d.src.bytes()), dst(d.dst.bytes()), weights(WeightFloats(c.shape) * 2);
-        Fill(bf16, WeightFloats(c.shape), 1, 8, weights.data());
+        FillDrawn(rng_, bf16, WeightFloats(c.shape), 1, 8, weights.data());
         for (int64_t y = 0; y < d.ih(); ++y) {
           const int64_t x = (5 * y + 2) % d.iw(), channel = y % ic;
           FillTensor(d.src, Quantization(), -8, 8, src.data());

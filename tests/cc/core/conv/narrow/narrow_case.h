@@ -78,20 +78,6 @@ void ForChainsAndTypes(Check&& check) {
   }
 }
 
-inline float Real(DataType type, const Quantization& q, const void* at, int64_t i) {
-  const float stored = LoadAsFloatRef(type, at, i);
-  return type == u8 ? q.scale * (stored - static_cast<float>(q.zero_point)) : stored;
-}
-
-inline void StoreSteps(const Quantization& q, float steps, void* to, int64_t i) {
-  const float x = std::isnan(steps) ? q.zero_point : std::nearbyint(steps) + q.zero_point;
-  StoreFloatRef(u8, x, to, i);
-}
-inline void StoreReal(DataType type, const Quantization& q, float x, void* to, int64_t i) {
-  if (type == u8) return StoreSteps(q, x * (1.f / q.scale), to, i);
-  StoreFloatRef(type, x, to, i);
-}
-
 // AVX512_BF16 makes zeros of denormal numbers (cc/simd/convert/bf16.h), other sets do not.
 inline bool IsFlushed(DataType type, float x) {
   return type == bf16 && x != 0 && std::fabs(x) < 0x1p-126f;
@@ -99,19 +85,13 @@ inline bool IsFlushed(DataType type, float x) {
 
 class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
  protected:
-  // Integers from least to most; of a tensor, zeros in its tails.
-  void Fill(DataType type, int64_t count, int least, int most, void* to) {
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t x = static_cast<int64_t>(rng_() >> 4) % (most - least + 1) + least;
-      StoreFloatRef(type, static_cast<float>(x), to, i);
-    }
-  }
+  // Integers from least to most, and zeros in tails.
   void FillTensor(const TensorView& view, const Quantization& q, int least, int most, void* to) {
-    Fill(view.dtype(), view.elements(), least, most, to);
+    FillDrawn(rng_, view.dtype(), view.elements(), least, most, to);
     for (int64_t n = 0; n < view.n(); ++n) {
       for (int64_t c = view.c(); c < view.blocks() * view.lanes(); ++c) {
         for (int64_t p = 0; p < view.pixels(); ++p) {
-          StoreReal(view.dtype(), q, 0.f, to, view.element(n, c, p));
+          StoreRealRef(view.dtype(), q, 0.f, to, view.element(n, c, p));
         }
       }
     }
@@ -159,9 +139,10 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
     const bool bytes = c.bytes();
     FillTensor(d.src, c.src_quantization, bytes ? c.src_least : -c.floats_most,
                bytes ? c.src_most : c.floats_most, src.data());
-    Fill(d.types.weights, WeightFloats(c.shape), bytes ? c.weights_least : -c.floats_most,
-         bytes ? c.weights_most : c.floats_most, weights.data());
-    Fill(f32, d.oc(), -9, 9, channel.data());
+    FillDrawn(rng_, d.types.weights, WeightFloats(c.shape),
+              bytes ? c.weights_least : -c.floats_most, bytes ? c.weights_most : c.floats_most,
+              weights.data());
+    FillDrawn(rng_, f32, d.oc(), -9, 9, channel.data());
     FillTensor(added, c.sum_quantization, 0, 90, sum.data());
     for (int64_t o = 0; o < d.oc(); ++o) {
       scales.As<float>()[o] = std::ldexp(1.f, -static_cast<int>(o % 3) - 4);
@@ -185,14 +166,14 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
             if (in_steps) {
               const float addend = c.adds ? LoadAsFloatRef(c.sum, sum.data(), at) : 0.f;
               x = Steps(c, plan.epilogue, x, scale, args[0][o], addend);
-              StoreSteps(c.dst_quantization, x, expected.data(), at);
+              StoreRealRef(u8, {1.f, c.dst_quantization.zero_point}, x, expected.data(), at);
               ASSERT_EQ(LoadAsFloatRef(u8, dst.data(), at), LoadAsFloatRef(u8, expected.data(), at))
                   << "at n " << n << " channel " << o << " pixel " << p;
               continue;
             }
             if (c.bytes()) x *= scale;
             if (c.bias) x += args[0][o];
-            if (c.adds) x += c.sum_scale * Real(c.sum, c.sum_quantization, sum.data(), at);
+            if (c.adds) x += c.sum_scale * LoadRealRef(c.sum, c.sum_quantization, sum.data(), at);
             x = static_cast<float>(
                 ApplyPostOpsRef(rest, x, args, nullptr, at, o, n * channels + o));
           }
@@ -202,7 +183,7 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
             const float slack = 0x1p-13f * std::fabs(x);
             x = std::min(std::max(got, x - slack), x + slack);
           }
-          StoreReal(c.dst, c.dst_quantization, x, expected.data(), at);
+          StoreRealRef(c.dst, c.dst_quantization, x, expected.data(), at);
           const float due = LoadAsFloatRef(c.dst, expected.data(), at);
           if (got == 0 && IsFlushed(c.dst, due)) continue;
           ASSERT_EQ(got, due) << "at n " << n << " channel " << o << " pixel " << p;

@@ -79,7 +79,7 @@ class WinogradBf16Test : public ::testing::TestWithParam<Isa> {
     Run(f, from, by, channel.As<float>(), sum_wide.data(), expected.data(), threads);
     GuardedArray rounded(d.dst.bytes());
     for (int64_t i = 0; i < d.dst.elements(); ++i) {
-      StoreReal(c.dst, c.dst_quantization, expected[i], rounded.data(), i);
+      StoreRealRef(c.dst, c.dst_quantization, expected[i], rounded.data(), i);
       ASSERT_EQ(LoadAsFloatRef(c.dst, dst.data(), i), LoadAsFloatRef(c.dst, rounded.data(), i))
           << "at " << i;
     }

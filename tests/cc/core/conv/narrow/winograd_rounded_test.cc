@@ -98,7 +98,6 @@ class WinogradRoundedTest : public ::testing::TestWithParam<Isa> {
     ASSERT_EQ(MakeConvPlanBy(*row, d, GetParam(), threads, &plan), "");
     ASSERT_TRUE(plan.Own<WinogradPlan>().bf16());
     GuardedArray src(d.src.bytes(), guard), weights(2 * WeightFloats(s), guard);
-    GuardedArray packed(plan.packed_bytes, guard), scratch(plan.scratch.bytes(), guard);
     GuardedArray dst(d.dst.bytes(), guard);
     for (int64_t n = 0; n < s.n; ++n) {
       for (int64_t c = 0; c < d.src.blocks() * d.src.lanes(); ++c) {
@@ -111,13 +110,8 @@ class WinogradRoundedTest : public ::testing::TestWithParam<Isa> {
     for (int64_t i = 0; i < WeightFloats(s); ++i) {
       StoreFloatRef(bf16, p->weights[i], weights.data(), i);
     }
-    PackConvWeights(plan, weights.As<float>(), packed.As<float>(), pool);
-    ConvBuffers buffers;
-    buffers.src = src.As<float>();
-    buffers.packed = packed.As<float>();
-    buffers.dst = dst.As<float>();
-    buffers.scratch = scratch.data();
-    RunConv(plan, buffers, pool);
+    PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), pool, nullptr, nullptr,
+               guard);
     p->dst.resize(s.n * s.oc * s.oh * s.ow);
     for (int64_t i = 0; i < static_cast<int64_t>(p->dst.size()); ++i) {
       const int64_t plane = s.oh * s.ow, n = i / plane / s.oc, o = i / plane % s.oc;
@@ -193,19 +187,8 @@ class WinogradRoundedTest : public ::testing::TestWithParam<Isa> {
 INSTANTIATE_TEST_SUITE_P(Isas, WinogradRoundedTest, ::testing::ValuesIn(TestIsas(Isa::kAvx512Amx)),
                          IsaParam);
 
-ConvShape Window(int64_t stride, int64_t n, int64_t ic, int64_t oc, int64_t ih, int64_t iw,
-                 int64_t pad) {
-  ConvShape d = Square(ic, ih, oc, 1, 1, 0);
-  d.n = n;
-  d.iw = iw;
-  d.kh = d.kw = 3;
-  d.sh = d.sw = stride;
-  d.pad_top = pad;
-  d.pad_left = pad / 2;
-  const auto results = [&](int64_t size) { return size < 3 ? 0 : (size - 3) / stride + 1; };
-  d.oh = results(ih + 2 * pad);
-  d.ow = results(iw + pad);
-  return d;
+ConvShape Window(int64_t stride, const Dims& src, int64_t oc, int64_t pad) {
+  return ConvOf(src, oc, 3, stride, 1, {pad, pad / 2}, {pad, pad - pad / 2});
 }
 
 // Tails of channels, odd ones, tiles that hang over every edge, paddings of whole patches.
@@ -218,7 +201,7 @@ TEST_P(WinogradRoundedTest, ItsDefinition) {
     for (const auto& [n, ic, oc, ih, iw] : cases) {
       for (int64_t pad : {0, 1, 2, 7}) {
         for (Layout layout : {Layout::nChw16c, Layout::nhwc}) {
-          ConvShape d = Window(stride, n, ic, oc, ih, iw, pad);
+          ConvShape d = Window(stride, {n, ic, ih, iw}, oc, pad);
           d.dst_layout = layout;
           if (d.oh > 0 && d.ow > 0 && ic * ih * (pad + 1) < 8000) Check(d);
         }
@@ -253,7 +236,7 @@ TEST_P(WinogradRoundedTest, WithinTheDocumentedBounds) {
     double rms, largest;
   } cases[] = {{1, 64, 28, 4.5e-3, 5e-3}, {1, 512, 7, 4.5e-3, 5e-3}, {2, 64, 28, 4e-3, 5e-3}};
   for (const auto& c : cases) {
-    Problem p = Make(Window(c.stride, 1, c.channels, c.channels, c.size, c.size, 1));
+    Problem p = Make(Window(c.stride, {1, c.channels, c.size, c.size}, c.channels, 1));
     ASSERT_NO_FATAL_FAILURE(Run(&p));
     const ConvShape& s = p.shape;
     double error = 0, power = 0, worst = 0, largest = 0;
@@ -280,7 +263,7 @@ TEST_P(WinogradRoundedTest, LargeNumbersStayInTheirWindows) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const auto& [stride, factor] : std::initializer_list<std::pair<int64_t, float>>{
            {1, 1e2f}, {1, 1e30f}, {1, kInfinity}, {2, 1e2f}, {2, 1e30f}, {2, kInfinity}}) {
-    Problem usual = Make(Window(stride, 1, 40, 20, 9, 11, 1));
+    Problem usual = Make(Window(stride, {1, 40, 9, 11}, 20, 1));
     Problem large = usual;
     const ConvShape& s = usual.shape;
     const int64_t h = 4, w = 5, c = 21;
