@@ -51,11 +51,8 @@ struct TileBlock {
   float* v;
   float* m;  // from the first block of group_begin on
 
-  const ConvPlan& plan() const { return run.plan; }
-  int which() const { return p.row; }
   const WinogradTransform& transform() const { return p.transform(); }
   int64_t planes() const { return transform().planes(); }
-  int64_t channels() const { return p.channels; }
   // Of src, each of which becomes one of V or one for each phase.
   int64_t source_blocks() const {
     return transform().split_phases() ? p.icb / transform().phases() : p.icb;
@@ -79,17 +76,10 @@ struct TileBlock {
   }
   // Packed weights may come from a file, and memory is for so many ranges.
   int64_t ranges() const {
-    return p.bytes() ? std::clamp<int64_t>(weight_sums()[plan().ocb * kBlock], 1, p.most_ranges)
+    return p.bytes() ? std::clamp<int64_t>(weight_sums()[run.plan.ocb * kBlock], 1, p.most_ranges)
                      : 1;
   }
   int64_t range_distance() const { return (end_ocb() - first_ocb()) * block_stride(); }
-  // Of dst and of a tile in it, as the dst stage stores them.
-  int64_t pool_h() const { return p.pools_tiles ? run.d.pool_h : 1; }
-  int64_t pool_w() const { return p.pools_tiles ? run.d.pool_w : 1; }
-  int64_t dst_h() const { return run.d.oh() / pool_h(); }
-  int64_t dst_w() const { return run.d.ow() / pool_w(); }
-  int64_t tile_h() const { return transform().mh / pool_h(); }
-  int64_t tile_w() const { return transform().mw / pool_w(); }
   int64_t first_ocb() const { return p.groups[group_begin].first_block; }
   int64_t end_ocb() const {
     const OutputGroup& last = p.groups[group_end - 1];
@@ -119,13 +109,13 @@ struct TileBlock {
     a.plane_stride = v_plane_stride();
     a.phase_stride = source_blocks() * planes() * v_plane_stride();
     a.zero = p.bytes() ? static_cast<uint8_t>(d.types.src_quantization.zero_point) : 0;
-    const auto kernel = p.bytes()    ? WinogradBytesKernelsFor(plan().isa).source
-                        : p.bf16()   ? kernels.source_rounded[which()]
-                        : d.narrow() ? kernels.source_bf16[which()]
-                                     : kernels.source[which()];
+    const auto kernel = p.bytes()    ? WinogradBytesKernelsFor(run.plan.isa).source
+                        : p.bf16()   ? kernels.source_rounded[p.row]
+                        : d.narrow() ? kernels.source_bf16[p.row]
+                                     : kernels.source[p.row];
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
       a.src = d.src.channels_last()
-                  ? BytesFrom(run.buffers.src, n * d.ih() * d.iw() * d.ic() * plan().src_bytes)
+                  ? BytesFrom(run.buffers.src, n * d.ih() * d.iw() * d.ic() * run.plan.src_bytes)
                   : run.SrcBlock(n, icb);
       a.y = row * transform().mh * d.sh() - d.pad_top();
       a.x = column * transform().mw * d.sw() - d.pad_left();
@@ -135,13 +125,13 @@ struct TileBlock {
     });
   }
 
-  int64_t whole_blocks() const { return channels() / kBlock; }
+  int64_t whole_blocks() const { return p.channels / kBlock; }
 
   void PreparePairs(int thread) const {
     FipSource a = {v, v, p.tap_offsets.data(), whole_blocks(), p.icb, count};
     a.planes = planes();
     a.plane_stride = plane_stride();
-    p.pairs.Prepare(plan().isa, run.scratch, thread, a);
+    p.pairs.Prepare(run.plan.isa, run.scratch, thread, a);
   }
 
   // Of blocks [begin, end) of source channels to M of `range`.
@@ -151,7 +141,7 @@ struct TileBlock {
     const float* src = v + xi * v_plane_stride();
     float* const sums = m + range * range_distance() + xi * plane_stride();
     PanelCall<OutputGroup> call;
-    call.isa = plan().isa;
+    call.isa = run.plan.isa;
     call.family = p.family;
     call.panels = p.groups.list.data();
     call.begin = group_begin;
@@ -160,7 +150,7 @@ struct TileBlock {
     call.first_row = begin * pixel();
     call.tap_offsets = p.tap_offsets.data() + begin;
     call.tail_taps = end - whole;
-    call.tail_length = p.Dwords(channels() % kBlock);
+    call.tail_length = p.Dwords(p.channels % kBlock);
     call.taps = whole - begin;
     call.tap_length = call.px_stride = pixel();
     // The next plane's; where phases are split that may begin at others.
@@ -168,8 +158,8 @@ struct TileBlock {
     FipCall pairs;
     if (p.fip()) {
       pairs = p.pairs.Call(run.scratch, thread, xi);
-      pairs.column_terms = call.packed + u_stride - plan().ocb * kBlock;
-      pairs.unscale = pairs.column_terms - plan().ocb * kBlock;
+      pairs.column_terms = call.packed + u_stride - run.plan.ocb * kBlock;
+      pairs.unscale = pairs.column_terms - run.plan.ocb * kBlock;
       call.pairs = &pairs;
     }
     const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
@@ -195,38 +185,34 @@ struct TileBlock {
   // Tiles of block `ocb` from one of tile row `row` on, which is tile `at` of this TileBlock.
   void DstRun(int64_t ocb, int64_t n, int64_t row, int64_t column, int64_t tiles,
               int64_t at) const {
-    const bool plain = run.d.dst.channels_last();
+    const ConvDesc& d = run.d;
     WinogradDstArgs a;
     a.plane_stride = plane_stride();
     a.src = m + (ocb - first_ocb()) * block_stride() + at * kBlock;
-    a.h = dst_h();
-    a.w = dst_w();
-    a.y = row * tile_h();
-    a.x = column * tile_w();
+    a.h = d.dst_h();
+    a.w = d.dst_w();
+    a.y = row * (transform().mh / d.pool_h);
+    a.x = column * (transform().mw / d.pool_w);
     a.tiles = tiles;
-    if (plain) {
+    if (d.dst.channels_last()) {
       a.epilogue = PlainEpilogue(run, ocb, 1, n, 0);
-      a.dst = BytesFrom(run.buffers.dst, a.epilogue.dst_offset * plan().tensors.dst_bytes);
+      a.dst = BytesFrom(run.buffers.dst, a.epilogue.dst_offset * run.plan.tensors.dst_bytes);
     } else {
       a.epilogue = BlocksEpilogue(run, ocb, 1, n, 0);
       a.dst = run.DstBlock(n, ocb);
     }
-    if (p.bytes()) return DstOfBytes(ocb * kBlock, &a);
-    const auto& kernel = p.pools_tiles ? kernels.dst_max : kernels.dst;
-    kernel[which()](a);
-  }
-
-  void DstOfBytes(int64_t channel, WinogradDstArgs* a) const {
+    if (!p.bytes()) return (d.pooled() ? kernels.dst_max : kernels.dst)[p.row](a);
     constexpr int32_t kMiddle = 128;  // of the bytes in V
-    const Quantization& q = run.d.types.src_quantization;
+    const int64_t channel = ocb * kBlock;
+    const Quantization& q = d.types.src_quantization;
     Int8Columns columns;
     columns.Bind({q.scale, q.zero_point - kMiddle}, weight_sums() + channel,
-                 run.buffers.weight_scales + channel, run.d.oc() - channel, kBlock);
-    a->ranges = ranges();
-    a->distance = range_distance();
-    a->start = columns.start;
-    a->epilogue.scale = columns.scale;
-    WinogradBytesKernelsFor(plan().isa).dst(*a);
+                 run.buffers.weight_scales + channel, d.oc() - channel, kBlock);
+    a.ranges = ranges();
+    a.distance = range_distance();
+    a.start = columns.start;
+    a.epilogue.scale = columns.scale;
+    WinogradBytesKernelsFor(run.plan.isa).dst(a);
   }
 };
 

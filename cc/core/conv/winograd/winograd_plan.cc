@@ -172,9 +172,8 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   plan->note = p->fip() ? " paired" : "";
   plan->epilogue = MakeConvEpilogue(d, /*sums_in_registers=*/true);
   if (plan->empty()) return;
-  p->pools_tiles = d.pooled();
   if (p->bytes()) p->most_ranges = CeilDiv(p->icb, kSafeBlocks);
-  if (p->pools_tiles) {  // the last row and column may fill no window
+  if (d.pooled()) {  // the last row and column may fill no window
     d.windows.h.out = d.dst_h() * d.pool_h;
     d.windows.w.out = d.dst_w() * d.pool_w;
   }

@@ -198,34 +198,16 @@ void TileOf(const ProductArgs& a, int64_t row, int first_panel, int64_t tile, in
 
 using TileFn = void (*)(const ProductArgs&, int64_t row, int panel, int64_t tile, int64_t tiles);
 
-// The tile of `rows` rows on `panels` panels or fewer, all that it takes at a time.
-template <typename Weights, int kRows>
-TileFn TileFor(int panels) {
-  constexpr int kMost = PanelsFor<Weights>(kRows);
-  if (kMost >= 4 && panels >= 4) return TileOf < Weights, kRows, kMost >= 4 ? 4 : 1 > ;
-  if (kMost >= 3 && panels >= 3) return TileOf < Weights, kRows, kMost >= 3 ? 3 : 1 > ;
-  if (kMost >= 2 && panels >= 2) return TileOf < Weights, kRows, kMost >= 2 ? 2 : 1 > ;
-  return TileOf<Weights, kRows, 1>;
-}
-
-template <typename Weights>
+// The tile of `rows` rows on `panels` panels.
+template <typename Weights, int kRows = kTileRows, int kPanels = PanelsFor<Weights>(kRows)>
 TileFn TileFor(int rows, int panels) {
-  switch (rows) {
-    case 1:
-      return TileFor<Weights, 1>(panels);
-    case 2:
-      return TileFor<Weights, 2>(panels);
-#if defined(__AVX2__)
-    case 3:
-      return TileFor<Weights, 3>(panels);
-    case 4:
-      return TileFor<Weights, 4>(panels);
-    case 5:
-      return TileFor<Weights, 5>(panels);
-#endif
-    default:
-      return TileFor<Weights, kTileRows>(panels);
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return TileFor<Weights, kRows - 1>(rows, panels);
   }
+  if constexpr (kPanels > 1) {
+    if (panels < kPanels) return TileFor<Weights, kRows, kPanels - 1>(rows, panels);
+  }
+  return TileOf<Weights, kRows, kPanels>;
 }
 
 template <typename Weights>
@@ -239,12 +221,9 @@ void MultiplyBy(const ProductArgs& a) {
     const int panels = a.num_panels - panel < at_a_time ? a.num_panels - panel : at_a_time;
     for (int64_t row = 0, left = tiles; left > 0; --left) {
       const int rows = static_cast<int>((a.rows - row + left - 1) / left);
-      int done = 0;
-      while (done < panels) {
-        const int now =
-            panels - done < PanelsFor<Weights>(rows) ? panels - done : PanelsFor<Weights>(rows);
+      for (int done = 0, now; done < panels; done += now) {
+        now = panels - done < PanelsFor<Weights>(rows) ? panels - done : PanelsFor<Weights>(rows);
         TileFor<Weights>(rows, now)(a, row, panel + done, tiles - left, tiles);
-        done += now;
       }
       row += rows;
     }
