@@ -11,14 +11,12 @@ pytestmark = pytest.mark.each_isa
 LOWEST = np.finfo(np.float32).min
 
 
-def formula(
-    q, k, v, biases=(), mask=None, scale=None, causal=False, masked_value=-np.inf, cap=0, late=0
-):
+def formula(q, k, v, biases=(), mask=None, scale=None, masked_value=-np.inf):
     """[B, T, N, H], by the definition in NumPy."""
     attributes = dict.fromkeys(("q_layout", "k_layout", "v_layout", "dst_layout"), "BTNH")
     attributes |= {"q_at": (), "k_at": (), "v_at": (), "at_axis": 0, "zero_masked": False}
-    attributes |= {"scale": scale or q.shape[-1] ** -0.5, "soft_cap": cap, "causal": causal}
-    attributes |= {"num_biases": len(biases), "late_biases": late, "masked_value": masked_value}
+    attributes |= {"scale": scale or q.shape[-1] ** -0.5, "soft_cap": 0, "causal": False}
+    attributes |= {"num_biases": len(biases), "late_biases": 0, "masked_value": masked_value}
     masks = [] if mask is None else [mask]
     return attended(attributes | {"num_masks": len(masks)}, q, k, v, *biases, *masks)
 
@@ -46,11 +44,7 @@ def test_a_mask_of_another_type_is_cast(floats, dtype):
     np.testing.assert_array_equal(ours, bd.ops.attention(q, k, v, mask=tf.cast(mask, tf.bool)))
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [(1,), (37,), (4, 1, 25, 1), (25, 37), (1, 1, 37), (3, 1, 37), (4, 1, 1, 37), (4, 3, 25, 37)]
-    + [(2, 3, 25, 37)],
-)
+@pytest.mark.parametrize("shape", [(1,), (37,), (25, 37), (1, 1, 37), (3, 1, 37), (2, 3, 25, 37)])
 def test_biases_and_masks(floats, shape):
     q, k, v = floats(4, 25, 3, 16), floats(4, 37, 3, 16), floats(4, 37, 3, 16)
     bias, other = floats(*shape), floats(3, 25, 37)
@@ -79,12 +73,6 @@ def test_a_row_that_is_masked_as_a_whole(floats, value):
     # What is added to a large number is rounded away, so that the whole row is that number.
     added = formula(q, k, v, [adds]) if value == -100 else masked
     assert_near(bd.ops.attention(q, k, v, biases=adds), added)
-
-
-@pytest.mark.parametrize("queries, keys", [(1, 9), (40, 40), (70, 33), (33, 70)])
-def test_causal(floats, queries, keys):
-    q, k, v = floats(2, queries, 4, 16), floats(2, keys, 2, 16), floats(2, keys, 2, 16)
-    assert_near(bd.ops.attention(q, k, v, causal=True), formula(q, k, v, causal=True))
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
