@@ -25,6 +25,7 @@ from tf_blockdnn.python.native import library  # noqa: E402
 from tf_blockdnn.python.rewriter.passes.canonical import replace_loops  # noqa: E402
 from tf_blockdnn.python.rewriter.patterns import PATTERNS  # noqa: E402
 from tf_blockdnn.python.rewriter.patterns.pixels import elementwise  # noqa: E402
+from tf_blockdnn.python.tensorflow_private import registered_ops  # noqa: E402
 
 PAGE = pathlib.Path(__file__).with_name("support.md")
 # What has no default in the registrations: attributes, and shapes other than the source's.
@@ -108,13 +109,7 @@ part may be read elsewhere.
 
 def names() -> list[str]:
     """The ops that one may call, without those that only gradients and regions use."""
-    found = []
-    for name in dir(library()):
-        camel = "".join(part.capitalize() for part in name.split("_"))
-        if name.startswith("blockdnn_") and op_def_registry.get(camel):
-            if not camel.endswith(INTERNAL):
-                found.append(camel)
-    return found
+    return [name for name in registered_ops("Blockdnn") if not name.endswith(INTERNAL)]
 
 
 def _snake(name: str) -> str:

@@ -7,7 +7,7 @@ import platform
 import tensorflow as tf
 
 from .native import LIBRARY_PATH, active_isa, built_for
-from .targets import why_no_eager_path
+from .targets import why_unavailable
 from .tensorflow_private import is_onednn_on
 from .threads import threads_in_use
 from .version import VERSION
@@ -49,7 +49,7 @@ def info() -> dict:
         "isa": active_isa(),
         "isa_source": f"{_ISA_CAP}={cap}" if cap else "the processor",
         "onednn": f"{'on' if is_onednn_on() else 'off'} ({decided})",
-        "eager_path": why_no_eager_path() or "available",
+        "eager_path": why_unavailable() or "available",
         "threads": threads,
         "threads_source": threads_source,
         "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),

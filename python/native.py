@@ -87,8 +87,8 @@ def import_tensorflow():
 
 
 @functools.cache
-def library():
-    """The module of generated op functions, `library().blockdnn_conv(...)` and so on.
+def library() -> types.ModuleType:
+    """The module of the ops' functions, `library().blockdnn_conv(...)` and so on.
 
     Raises:
       ImportError: the library is missing, or TensorFlow has another minor
@@ -97,13 +97,13 @@ def library():
     tf = import_tensorflow()
     check_tensorflow(tf.__version__, built_for())
     if (loaded := _loaded()) is None:
-        return tf.load_op_library(os.fspath(LIBRARY_PATH))
-    if not loaded.samefile(LIBRARY_PATH):
+        tf.load_library(os.fspath(LIBRARY_PATH))
+    elif not loaded.samefile(LIBRARY_PATH):
         raise ImportError(
             f"TensorFlow has loaded {loaded}, which is installed, and not {LIBRARY_PATH}: set "
             "TF_BLOCKDNN_PLUGIN=0 before TensorFlow is imported, or `pip uninstall tf_blockdnn`"
         )
-    return _functions_of_registry()  # load_op_library has only those of ops that it loaded.
+    return _functions()
 
 
 def _loaded() -> Path | None:
@@ -115,13 +115,25 @@ def _loaded() -> Path | None:
     return None
 
 
-def _functions_of_registry():
-    """The module that tf.load_op_library would have made."""
-    from .tensorflow_private import generated_functions
+def _functions() -> types.ModuleType:
+    """A module in which TensorFlow writes an op's function when somebody asks for it.
 
+    tf.load_op_library writes all at once, which takes 60 ms.
+    """
     module = types.ModuleType("tf_blockdnn_ops")
-    exec(generated_functions("Blockdnn"), module.__dict__)
-    module._IS_TENSORFLOW_PLUGIN = True  # AutoGraph leaves it as it is.
+    sys.modules[module.__name__] = module  # AutoGraph looks there for the module of a function.
+
+    def write(name: str):
+        from .tensorflow_private import source_of_function  # which starts threads: no fork after it
+
+        op = "".join(map(str.capitalize, name.split("_")))
+        source = source_of_function(op) if name.startswith("blockdnn_") else None
+        if source is None:
+            raise AttributeError(f"there is no op {name}")
+        exec(source, module.__dict__)
+        return module.__dict__[name]
+
+    module.__getattr__ = write
     return module
 
 

@@ -320,12 +320,17 @@ def run_op(op: str, inputs: tuple, attributes: dict, name, generated: Callable):
     return generated(op)(*inputs, **attributes, name=name)
 
 
-def generated_functions(prefix: str) -> bytes:
-    """The Python source of a function for each registered op whose name begins so."""
+def registered_ops(prefix: str) -> list[str]:
+    """The registered ops whose names begin so, in the order of their names."""
     registered = op_def_pb2.OpList()
     registered.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
-    ours = [op for op in registered.op if op.name.startswith(prefix)]
-    return GetPythonWrappers(op_def_pb2.OpList(op=ours).SerializeToString())
+    return sorted(op.name for op in registered.op if op.name.startswith(prefix))
+
+
+def source_of_function(op: str) -> bytes | None:
+    """The Python source of an op's function; None where no such op is registered."""
+    definition = op_def_registry.get(op)
+    return definition and GetPythonWrappers(op_def_pb2.OpList(op=[definition]).SerializeToString())
 
 
 class ImportedGraph(func_graph.FuncGraph):

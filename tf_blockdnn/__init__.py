@@ -5,9 +5,9 @@ names below load when they are asked for. Its sources are the sub-package `pytho
 link to the folder of that name beside this one, in a wheel a folder in here.
 """
 
-import importlib as _importlib
 import typing as _typing
 
+from .python import on_demand as _on_demand
 from .python._launch import is_command_line as _is_command_line
 from .python.version import VERSION as __version__
 
@@ -34,15 +34,8 @@ _NAMES = {
     ".python.targets": "load optimize",
     ".python.threads": "set_threads",
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
-__all__ = [*_HOMES, "__version__"]
-
-
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _importlib.import_module(_HOMES[name], __name__)
-    return globals().setdefault(name, home if _HOMES[name] == f".{name}" else getattr(home, name))
+__all__ = [*" ".join(_NAMES.values()).split(), "__version__"]
+__getattr__ = _on_demand(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,12 @@
 """The front door: how targets come in, and how results are called.
 
-    optimize      what it is asked for: the first kind of target that takes it
+    optimizing    what it is asked for: the first kind of target that takes it
+    loading       saved results, called as they are
     tensorflow    tf.functions, ConcreteFunctions, modules
     keras         models of Keras 3 and 2: of what (keras_inputs), how they are called
                   (keras_function, keras_layer), what they become (keras_result)
     saved_model   loaded SavedModels
-    files         paths, which become one of these
+    files         paths, which become one of these; keras_files, what Keras reads
 
 A target's functions are rewritten to Calls (`call`, `live`: with weights that follow), of which
 results consist (`result`). What a caller gives becomes flat inputs (`inputs`), and a call takes the
@@ -15,10 +16,28 @@ first of these ways that it can; `bd.info()` says whether the first is there:
     gradient      tapes, and inside other functions: TensorFlow's concrete function and gradient
 """
 
-from .call import Call
-from .eager import why_unavailable as why_no_eager_path
-from .files import load_signatures
-from .optimize import load, optimize
-from .result import OptimizedFunction, OptimizedModel
-from .saved_model import SavedModel, sizes
-from .target import Settings, close_sizes, convert
+from typing import TYPE_CHECKING
+
+from .. import on_demand
+
+if TYPE_CHECKING:
+    from .eager import why_unavailable
+    from .keras_files import load_signatures
+    from .loading import load
+    from .optimizing import optimize
+    from .result import OptimizedFunction, OptimizedModel
+    from .saved_model import SavedModel, sizes
+    from .target import Settings, close_sizes, convert
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        ".eager": "why_unavailable",
+        ".keras_files": "load_signatures",
+        ".loading": "load",
+        ".optimizing": "optimize",
+        ".result": "OptimizedFunction OptimizedModel",
+        ".saved_model": "SavedModel sizes",
+        ".target": "Settings close_sizes convert",
+    },
+)

@@ -1,15 +1,17 @@
 """One rewritten function as a callable: flat tensors in, its own structure out."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from ..keras_private import MASK
 from ..native import return_free_memory
-from ..rewriter import Rewritten
 from ..tensorflow_private import (
     EagerTensor,
     bind,
@@ -20,8 +22,11 @@ from ..tensorflow_private import (
     type_of,
     unconverted,
 )
-from .eager import eager_path
-from .gradient import why_none, with_refusals
+from .eager import are_light, eager_path
+from .gradient import run_unwatched, why_none, with_refusals
+
+if TYPE_CHECKING:
+    from ..rewriter import Rewritten
 
 
 @unconverted
@@ -43,38 +48,50 @@ class Call:
         original,
         *,
         weights: Sequence = (),
-        defaults: Mapping = {},
-        takes_names: bool = False,
+        **bound,
     ):
         """
         Args:
             rewritten: what `optimize_concrete` returned.
             original: the ConcreteFunction that was rewritten; its type binds arguments.
             weights: weak references to the original's trainable variables.
+            bound: as `_bind_as` takes it.
+        """
+        self.concrete, self.trackables = rewritten.concrete, rewritten.trackables
+        self.report, self._sizes = rewritten.report, rewritten.sizes
+        self._bind_as(original, **bound)
+        self._captured = self.concrete.captured_inputs
+        inputs = self.concrete.inputs[: len(self.concrete.inputs) - len(self._captured)]
+        self._specs = [(tensor.dtype, tensor.shape) for tensor in inputs]
+        self._run = _runner(self.concrete)
+        self._run_eagerly(self.concrete, rewritten.keeps_memory)
+        self._weights, self._no_gradient = weights, why_none(self.concrete)
+
+    def _bind_as(self, original, defaults: Mapping = {}, takes_names: bool = False) -> None:
+        """Binds arguments as the original does.
+
+        Args:
             defaults: name of an argument -> its default, where that is no Python value.
             takes_names: whether it is called by the names of its tensors, too, as
                 ConcreteFunctions are.
         """
-        self.concrete, self.trackables = rewritten.concrete, rewritten.trackables
-        self.report, self._sizes = rewritten.report, rewritten.sizes
         self._type, self._defaults = type_of(original), defaults
         self._by_names = functools.partial(bind_by_names, original) if takes_names else None
-        self._captured = self.concrete.captured_inputs
-        inputs = self.concrete.inputs[: len(self.concrete.inputs) - len(self._captured)]
-        self._specs = [(tensor.dtype, tensor.shape) for tensor in inputs]
-        self.count = len(inputs) if _takes_flat(original, len(inputs)) else -1
-        self._pack = _packer(self.concrete)
-        self._run = _runner(self.concrete)
-        self._direct = eager_path(self.concrete, self._pack, rewritten.keeps_memory)
+        count = len(original.inputs) - len(original.captured_inputs)
+        self.count = count if _takes_flat(original, count) else -1
+
+    def _run_eagerly(self, concrete, *choices) -> None:
+        """Lets the library run the function on eager tensors, where it can."""
+        self._pack = _packer(concrete)
+        self._direct = eager_path(concrete, self._pack, *choices)
         self._eager = self._first
-        self._weights, self._no_gradient = weights, why_none(self.concrete)
 
     def run(self, flat: Sequence):
         """The results for flat inputs: tensors, or what converts to them."""
         results = self._eager(flat)
         return self._dispatch(flat) if results is NotImplemented else results
 
-    def follow(self) -> "Call":
+    def follow(self) -> Call:
         """What a call runs: itself, since its weights are a snapshot."""
         return self
 
@@ -157,6 +174,43 @@ class Call:
         if type(value) is EagerTensor:
             return value
         return tf.convert_to_tensor(value, self._specs[index][0])
+
+
+@unconverted
+class LoadedCall(Call):
+    """A saved result's function, which eager calls run as it is, without the rewriter.
+
+    Whatever else is wanted of it (a gradient, a call inside a function, a report, a copy) comes of
+    the Call that the rewriter makes of it then.
+    """
+
+    def __init__(self, concrete, ops: set[str], convert: Callable):
+        """
+        Args:
+            ops: that it runs, `ops_of_result`.
+            convert: () -> that Call.
+        """
+        self._bind_as(concrete)
+        self._run_eagerly(concrete, True, ops)
+        self._convert = convert
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with tf.init_scope():
+            made = vars(run_unwatched(self._convert))
+        vars(self).update(made | {"_eager": self._eager, "_direct": self._direct})
+        return made[name]
+
+
+def ops_of_result(concrete) -> set[str]:
+    """The ops of a saved result's signature, whose only op calls the result; of others none."""
+    calls = [op for op in concrete.graph.get_operations() if op.type != "Placeholder"]
+    if len(calls) != 1 or not calls[0].type.endswith("PartitionedCall"):
+        return set()
+    function = context.context().get_function_def(calls[0].get_attr("f").name)
+    ops = {node.op for node in function.node_def}
+    return ops if any(op.startswith("Blockdnn") for op in ops) and are_light(ops) else set()
 
 
 @unconverted

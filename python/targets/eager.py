@@ -7,14 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from .. import tensorflow_private
+from .. import rewriter, tensorflow_private
 from ..native import CArray, CEager, c_library
-from ..rewriter.regions import LIGHT_OPS
 from ..tensorflow_private import EagerTensor, context
 from ..tensorflow_private import has_no_tape as _has_no_tape
 
-_AROUND_REGIONS = LIGHT_OPS.union(
-    "Bitcast Const NoOp Placeholder PreventGradient ReadVariableOp".split()
+_AROUND_REGIONS = frozenset(
+    "Bitcast Const Identity IdentityN NoOp Placeholder PreventGradient ReadVariableOp".split()
 )
 
 
@@ -26,7 +25,9 @@ class _Call:
         weakref.finalize(self, c_library().BlockdnnDropEagerCall, address).atexit = False
 
 
-def eager_path(concrete, pack: Callable, keeps_memory: bool = True) -> Callable:
+def eager_path(
+    concrete, pack: Callable, keeps_memory: bool = True, ops: set[str] | None = None
+) -> Callable:
     """The function on eager tensors, run by this library from the first kernel to the last.
 
     TensorFlow turns each eager op into a function, looks that up and takes it to an
@@ -37,6 +38,7 @@ def eager_path(concrete, pack: Callable, keeps_memory: bool = True) -> Callable:
         concrete: a ConcreteFunction.
         pack: list of eager tensors -> what a call returns.
         keeps_memory: whether the memory of intermediate tensors may be kept between calls.
+        ops: that it runs; those of its graph by default.
 
     Returns:
         Eager tensors and NumPy arrays -> what `pack` returned, or NotImplemented where TensorFlow
@@ -45,7 +47,9 @@ def eager_path(concrete, pack: Callable, keeps_memory: bool = True) -> Callable:
         under tapes, op callbacks and asynchronous executors, on custom devices, and for whatever
         fails, which fails again there with TensorFlow's message.
     """
-    call = _make(concrete, keeps_memory)
+    if ops is None:
+        ops = {op.type for op in concrete.graph.get_operations()}
+    call = _make(concrete, keeps_memory) if are_light(ops) else None
     if call is None:
         return lambda values: NotImplemented
     wrap = tensorflow_private.eager_functions().wrap
@@ -103,10 +107,13 @@ def _arrays(values, dtypes: list[np.dtype | None]):
     return arrays
 
 
+def are_light(ops: set[str]) -> bool:
+    """Whether none of the ops gains from TensorFlow's executor or its graph optimisers."""
+    others = {op for op in ops if not op.startswith("Blockdnn")} - _AROUND_REGIONS
+    return not others or others <= rewriter.LIGHT_OPS
+
+
 def _make(concrete, keeps_memory: bool) -> _Call | None:
-    ops = {op.type for op in concrete.graph.get_operations()}
-    if not all(op in _AROUND_REGIONS or op.startswith("Blockdnn") for op in ops):
-        return None
     if why_unavailable():
         return None
     captured = concrete.captured_inputs

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from ..graph import has_gradients
 from ..tensorflow_private import record, tape
 
 _BY_WEIGHTS = (
@@ -48,7 +47,9 @@ def with_refusals(run: Callable, inputs: list, weights: Sequence, why: str) -> l
         record.record_operation("BlockdnnFunction", results, inputs, refuse)
     else:
         results = run(inputs)
-    places = [i for i, result in enumerate(results) if has_gradients(result.dtype)]
+    places = [
+        i for i, result in enumerate(results) if result.dtype.is_floating or result.dtype.is_complex
+    ]
     tokens = _tokens(weights) if places else []
     if tokens:
         copied = [results[i] for i in places]

@@ -6,14 +6,17 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from ..native import FollowFunction, c_call, c_library, library
-from ..rewriter import Rewritten
 from ..tensorflow_private import context, func_graph, ops, resource_variable_ops, unconverted
 from .call import Call
 from .eager import c_eager
+
+if TYPE_CHECKING:
+    from ..rewriter import Rewritten
 
 _OTHER_GRAPH = (
     "weights of the original have changed so that its optimised function has another graph: trace "
@@ -33,7 +36,7 @@ class LiveCall:
         renewals: how often weights have changed.
     """
 
-    def __init__(self, rewritten: Rewritten, wrap: Callable):
+    def __init__(self, rewritten: "Rewritten", wrap: Callable):
         """
         Args:
             wrap: Rewritten -> Call.
@@ -84,7 +87,7 @@ class LiveCall:
             else:
                 self._adopt(rewritten)
 
-    def _adopt(self, rewritten: Rewritten) -> None:
+    def _adopt(self, rewritten: "Rewritten") -> None:
         self.current, self._live = self._wrap(rewritten), rewritten.live
         self._watch = _Watch(self._live.read)
 

@@ -1,5 +1,7 @@
 """What `optimize` returns: an optimised function, or several under their names."""
 
+from __future__ import annotations
+
 import functools
 import operator
 import os
@@ -9,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 import numpy as np
 import tensorflow as tf
 
-from ..rewriter import Report
+from .. import rewriter
 from ..tensorflow_private import context, unconverted
 from .call import Call
 from .gradient import run_unwatched
@@ -109,10 +111,10 @@ class OptimizedFunction(Shared):
         return f"<optimized function: {report.summary().partition(chr(10))[0]}>"
 
     @property
-    def report(self) -> Report:
+    def report(self) -> rewriter.Report:
         if self.calls:
             return self.calls[0].report
-        return Report(notes=[self.remark or _NONE_YET])
+        return rewriter.Report(notes=[self.remark or _NONE_YET])
 
     @property
     def concrete(self):
@@ -252,7 +254,7 @@ class OptimizedModel(Shared):
         return f"<optimized SavedModel: {kinds}>"
 
     @property
-    def report(self) -> Report:
+    def report(self) -> rewriter.Report:
         return self._default.report
 
     @property

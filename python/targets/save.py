@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
-from ..rewriter.trackables import BUNDLE, is_folded
+from .. import rewriter
 from ..rewriter.weights_file import is_large, saved_weights
 from ..tensorflow_private import AutoTrackable, call_signature, type_of
 
@@ -42,16 +42,16 @@ def save_functions(
     calls = [function.only() for function in functions.values()]
     calls += [call for function in (endpoints or {}).values() for call in function.all()]
     captured = {id(t): t for call in calls for t in call.trackables}
-    large = [t for t in captured.values() if is_folded(t) and is_large(t)]
+    large = [t for t in captured.values() if rewriter.is_folded(t) and is_large(t)]
     here = None  # There is room for them where the copy goes, or nowhere.
     if large and "://" not in folder:
         os.makedirs(here := folder, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tf_blockdnn-", dir=here) as place:
-        stored = saved_weights(large, os.path.join(place, BUNDLE)) if large else []
+        stored = saved_weights(large, os.path.join(place, rewriter.BUNDLE)) if large else []
         for value in large:
             del captured[id(value)]
         root._blockdnn_captured = [*({id(t): t for t in held} | captured).values(), *stored]
-        old = os.path.join(folder, "assets", BUNDLE)
+        old = os.path.join(folder, "assets", rewriter.BUNDLE)
         with contextlib.suppress(OSError):  # TensorFlow would write into what others have mapped.
             os.remove(old)
         shutil.rmtree(f"{old}.packed", ignore_errors=True)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from ..rewriter import Report, Rewritten
-from ..rewriter.trackables import owners
+from .. import rewriter
+from ..options import Options
 from ..rewriter.weights_file import loaded_weights
 from ..tensorflow_private import (
     asset,
@@ -19,9 +19,16 @@ from ..tensorflow_private import (
     resource,
     variable_behind,
 )
-from .call import Call
+from .call import Call, LoadedCall, ops_of_result
 from .result import OptimizedFunction, OptimizedModel
-from .target import Target, close_sizes, describe, has_open_sizes, of_any_batch, time_trace
+from .target import (
+    Target,
+    close_sizes,
+    describe,
+    has_open_sizes,
+    of_any_batch,
+    time_trace,
+)
 
 # Node attributes that hold names for people.
 _SHOWN_ONLY = ("_user_specified_name", "config_proto")
@@ -42,6 +49,9 @@ class SavedModel(Target):
         """
         super().__init__(target, settings)
         self._read = read
+        # Nobody else can assign its variables, so that they may be read later.
+        is_asked = settings.calibration is not None or settings.example is not None
+        self._is_as_saved = read is not None and not is_asked and settings.options == Options()
 
     @classmethod
     def takes(cls, target) -> bool:
@@ -60,7 +70,7 @@ class SavedModel(Target):
                 done[key] = self._signature(concrete)
             signatures[name] = done[key]
         endpoints, names = self.endpoints, {name for name, *_ in _endpoints_of(loaded)}
-        if self._read is not None:
+        if names and self._read is not None:
             endpoints = functools.partial(_read_endpoints, self._read, self.settings, self.bundles)
         elif names or self.settings.example is not None:
             self.hold(loaded)
@@ -78,6 +88,10 @@ class SavedModel(Target):
     def _signature(self, concrete) -> OptimizedFunction:
         """One signature; for the sizes of the example at once, for others at their first call."""
         example = self.settings.example
+        if self._is_as_saved and (ops := ops_of_result(concrete)):
+            return OptimizedFunction(
+                LoadedCall(concrete, ops, functools.partial(self.convert, concrete))
+            )
         known = None if example is None else _close(concrete, example)
         if known is None:
             return OptimizedFunction(self.convert(concrete))
@@ -145,10 +159,10 @@ class SavedModel(Target):
 
     def _kept(self, concrete, reason: str) -> Call:
         """The function as it is."""
-        report = Report()
+        report = rewriter.Report()
         report.decline(tf.compat.as_str(concrete.name), reason)
-        held = [*concrete.variables, *owners(concrete, [concrete, self.target])]
-        return Call(Rewritten(concrete, held, report), concrete)
+        held = [*concrete.variables, *rewriter.owners(concrete, [concrete, self.target])]
+        return Call(rewriter.Rewritten(concrete, held, report), concrete)
 
 
 def _read_endpoints(read: Callable, settings, bundles) -> dict[str, OptimizedFunction]:

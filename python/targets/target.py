@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from .. import rewriter
 from ..errors import UserError
 from ..native import without_collection
 from ..options import Options
-from ..rewriter import Bundles, optimize_concrete
 from .call import Call
 from .live import LiveCall
 
@@ -54,10 +54,14 @@ class Target(ABC):
 
     def __init__(self, target, settings: Settings):
         self.target, self.settings = target, settings
-        self.bundles = Bundles()  # whose functions share weights
         for name in ("input_signature", "custom_objects"):
             if getattr(settings, name) and name not in self.TAKES:
                 raise UserError(f"{name} means nothing to {self.KIND}: leave it out")
+
+    @functools.cached_property
+    def bundles(self):
+        """What its functions share weights by."""
+        return rewriter.Bundles()
 
     @classmethod
     @abstractmethod
@@ -91,7 +95,7 @@ def convert(
     """
     trained = [weakref.ref(variable) for variable in concrete.trainable_variables]
     options = settings.options
-    rewritten = optimize_concrete(
+    rewritten = rewriter.optimize_concrete(
         concrete,
         roots=roots,
         bundles=None if options.is_live else bundles,  # Each follows by itself.

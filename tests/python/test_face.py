@@ -4,11 +4,12 @@ import inspect
 import re
 
 import fresh
+import keras
 import pytest
 from saved_models import save_tiny
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.targets.optimize import Choices
+from tf_blockdnn.python.targets.optimizing import Choices
 
 LOADED = """
 import sys
@@ -98,6 +99,31 @@ def test_serving_loads_no_layers_and_nothing_that_shows(optimized):
         "bd.load(sys.argv[1])\n"
         "assert not loaded('cli', 'comparison', 'layers', 'showing'), loaded('')\n",
         optimized,
+    )
+
+
+def test_a_loaded_result_is_called_without_the_rewriter(tmp_path):
+    """Which comes when somebody wants more than calls, with the same numbers."""
+    layers = [keras.layers.Conv2D(8, 3, activation="relu"), keras.layers.Flatten()]
+    bd.optimize(keras.Sequential([keras.Input((8, 8, 3), name="image"), *layers])).save(
+        tmp_path / "fast"
+    )
+    fresh.run(
+        LOADED + "import numpy as np, tensorflow as tf, tf_blockdnn as bd\n"
+        "fast = bd.load(sys.argv[1])\n"
+        "x = np.ones((2, 8, 8, 3), 'f')\n"
+        "results = [fast(x), fast(image=x), fast(tf.constant(x))]\n"
+        "others = loaded('graph', 'layers', 'lite', 'ops', 'rewriter.r', 'targets.keras')\n"
+        "assert not others, others\n"
+        "results.append(tf.function(lambda x: fast(x))(tf.constant(x)))\n"
+        "with tf.GradientTape() as tape:\n"
+        "    tape.watch(x := tf.constant(x))\n"
+        "    results.append(fast(x))\n"
+        "(first, *others) = [next(iter(result.values())) for result in results]\n"
+        "assert all(np.array_equal(first, other) for other in others)\n"
+        "assert np.any(tape.gradient(others[-1], x))\n"
+        "assert [op for _, op in fast.report.blocked] == ['BlockdnnConv'], fast.report\n",
+        tmp_path / "fast",
     )
 
 

@@ -111,15 +111,15 @@ class OpSequence::Builder {
       body->results[node->def->attr().at("index").i()] = inputs[0];
     } else if (op == "Identity") {  // every function ends in some
       node->outputs = {inputs[0]};
-    } else if (op == kRegionOp) {
-      return AddRegion(node, inputs);
+    } else if (op == kRegionOp || op == "PartitionedCall" || op == "StatefulPartitionedCall") {
+      return AddFunction(node, inputs);
     } else {
       return AddStep(node, inputs);
     }
     return absl::OkStatus();
   }
 
-  absl::Status AddRegion(Node* node, absl::Span<const int> arguments) {
+  absl::Status AddFunction(Node* node, absl::Span<const int> arguments) {
     tensorflow::NameAttrList function;
     TF_RETURN_IF_ERROR(tensorflow::GetNodeAttr(*node->def, "f", &function));
     if (open_functions_.count(function.name()) > 0) return CannotRun(*node->def, "calls itself");

@@ -29,7 +29,8 @@ struct KernelSite {
 // Safe to use from many threads: what a run changes is its own.
 class OpSequence {
  public:
-  // Of a function of the library, with the bodies of the regions that it calls in line.
+  // Of a function of the library, with the bodies of the regions and functions that it calls in
+  // line.
   // InvalidArgument names the node that cannot run so.
   static absl::Status Make(const KernelSite& site, const std::string& function,
                            OpSequence* sequence);

@@ -10,6 +10,7 @@ import tensorflow as tf
 from checked import check, gradients
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.gradients import OPS, formulas
 from tf_blockdnn.python.native import library
 
 
@@ -297,6 +298,10 @@ def test_layer_norm_grad_checks_shapes():
         grad(x[:, :, :2], x, row, channels=20, epsilon=0.1)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"input 2 must be \[20\]"):
         grad(x, x, row[:19], channels=20, epsilon=0.1)
+
+
+def test_every_formula_is_registered():
+    assert formulas().keys() == {f"Blockdnn{op}" for op in OPS}
 
 
 def test_pad(floats):

@@ -13,6 +13,7 @@ from google.protobuf import json_format, text_format
 from tensorflow.python.framework import op_def_registry
 
 from tf_blockdnn.python.native import library
+from tf_blockdnn.python.tensorflow_private import registered_ops
 
 SAVED = pathlib.Path(__file__).with_name("definitions.json")
 
@@ -20,15 +21,11 @@ SAVED = pathlib.Path(__file__).with_name("definitions.json")
 def _present():
     """Inputs, outputs and attributes of every op, by name."""
     definitions = {}
-    for name in dir(library()):
-        camel = "".join(part.capitalize() for part in name.split("_"))
-        op_def = op_def_registry.get(camel) if name.startswith("blockdnn_") else None
-        if op_def is None:
-            continue
-        parts = json_format.MessageToDict(op_def)
+    for name in registered_ops("Blockdnn"):
+        parts = json_format.MessageToDict(op_def_registry.get(name))
         for part in ("inputArg", "outputArg", "attr"):
             rows = parts.get(part, [])
-            definitions.setdefault(camel, {})[part] = {
+            definitions.setdefault(name, {})[part] = {
                 row.pop("name"): {k: v for k, v in row.items() if k != "description"}
                 for row in rows
             }

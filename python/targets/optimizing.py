@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload
 
 import tensorflow as tf
 
-from .. import folders
 from ..errors import UserError
 from ..options import Options, PrecisionName, choose
 from ..tensorflow_private import def_function
 from .eager import why_unavailable
-from .files import Path, read_keras
+from .files import Path
 from .keras import Keras
 from .keras_result import OptimizedKerasModel
 from .result import OptimizedFunction, OptimizedModel
@@ -170,42 +169,6 @@ def optimize(
         _check_live(target)
     settings = Settings(options, input_signature, custom_objects, calibration, example)
     return kind(target, settings).result()
-
-
-def load(
-    path: str | os.PathLike, *, custom_objects: Mapping[str, object] | None = None
-) -> OptimizedModel | OptimizedKerasModel:
-    """Loads a SavedModel with calls that are as fast as those of `optimize`'s result.
-
-    One that `optimize_saved_model`, `fast.save` or the command line wrote is called as it is;
-    any other is optimised first.
-
-    Args:
-        path: the folder of the SavedModel; or a .keras file with an optimised model, which may
-            be a layer of another: that is optimised again.
-        custom_objects: name -> class or function, for a .keras file that needs them.
-
-    Returns:
-        The model, to be called by its default signature, with `.signatures`, `.report` and
-        `.save(folder)`; of a .keras file the keras.Model.
-
-    Raises:
-        SavedModelError: neither, or a file that cannot be loaded.
-
-    Example:
-        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
-        >>> bd.optimize(model).save("fast_model")
-        >>> fast = bd.load("fast_model")
-        >>> fast(tf.ones((1, 8, 8, 3)))["output_0"].shape
-        TensorShape([1, 6, 6, 8])
-    """
-    path = folders.check_model(path)
-    if not folders.is_keras_file(path):
-        return optimize(path, custom_objects=custom_objects)
-    model = read_keras(path, custom_objects)
-    if not any(isinstance(part, OptimizedKerasModel) for part in (model, *model.layers)):
-        folders.check_source(path)
-    return model
 
 
 def _check_live(target) -> None:
