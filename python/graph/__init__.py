@@ -27,7 +27,7 @@ from .match import (
     match,
     sizes_of,
 )
-from .moves import MOVES, move, moved, slices
+from .moves import MOVES, cuts, move, moved, slices
 from .nodes import (
     FLOAT32,
     INT32,

@@ -67,11 +67,16 @@ def slices(node: Node, known: Callable[[Ref], np.ndarray | None], rank: int) -> 
 
     None where a bound is not known, or where an axis is added or dropped.
     """
+    index = cuts(node, known, rank)
+    return None if index is None or not all(isinstance(i, slice) for i in index) else index
+
+
+def cuts(node: Node, known: Callable[[Ref], np.ndarray | None], rank: int) -> list | None:
+    """The same, with a number for each axis that is dropped and None for one that is added."""
     try:
-        index = _Move(node, known, rank, 0).index()
+        return _Move(node, known, rank, 0).index()
     except (TypeError, ValueError, IndexError):
         return None
-    return index if all(isinstance(item, slice) for item in index) else None
 
 
 class _Move:

@@ -17,6 +17,8 @@ from ....graph.families import BINARY, UNARY
 from ...context import Context
 from .views import Views
 
+_SUMS = frozenset({"Add", "AddV2", "BiasAdd"})
+
 
 def flatten_products(body: Body, context: Context) -> None:
     """Writes products of three or more axes by constant weights as products of matrices."""
@@ -33,14 +35,19 @@ def flatten_products(body: Body, context: Context) -> None:
 
 
 def _splits_rows(node: Node, body: Body) -> bool:
-    """Whether it gives the rows of a product by weights other axes than the product's op can."""
+    """Whether it gives the rows of a product by weights other axes than the product's op can.
+
+    A bias may stand in front of it: then the op leaves all axes to it.
+    """
     if node.op != "Reshape":
         return False
-    product = body.view.producer(body.view.origin(node.inputs[0], ("Reshape",)))
+    view, shapes = body.view, body.shapes
+    made = view.producer(view.origin(node.inputs[0], ("Reshape",)))
+    product = view.producer(made.inputs[0]) if made.op in _SUMS else made
     if product.op != "MatMul" or not body.constants.is_constant(product.inputs[1]):
         return False
-    flat, shapes = body.view.producer(product.inputs[0]), body.shapes
-    before = shapes.shape(flat.inputs[0]) if flat.op == "Reshape" else None
+    flat = view.producer(product.inputs[0])
+    before = shapes.shape(flat.inputs[0]) if flat.op == "Reshape" and made is product else None
     after = shapes.shape(node.ref)
     return not (before and after and before[:-1] == after[:-1])
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, make_node
+from ....graph import Body, Node, Ref, cuts, make_node
 from ....ops.records import Attention
 from ...context import Context
 
@@ -112,19 +112,12 @@ def _part(ref: Ref, body: Body) -> tuple[Ref, tuple[int, ...]]:
 
 def _index(node: Node, body: Body) -> int | None:
     """i where the node is x[:, i]; None for any other."""
-    if node.op != "StridedSlice" or node.attr["shrink_axis_mask"].i != 2:
+    shape = body.shapes.shape(node.inputs[0]) if node.op == "StridedSlice" else None
+    index = cuts(node, body.known, len(shape)) if shape and len(shape) > 1 else None
+    if index is None or any(item != slice(None) for item in (index[0], *index[2:])):
         return None
-    before, after = body.shapes.shape(node.inputs[0]), body.shapes.shape(node.ref)
-    begin = body.shapes.numbers(node.inputs[1])
-    if not before or after != (before[0], *before[2:]) or begin is None or len(begin) < 2:
-        return None
-    if node.attr["new_axis_mask"].i or node.attr["ellipsis_mask"].i & 3:
-        return None
-    steps = body.shapes.numbers(node.inputs[3])
-    size = before[1]
-    if steps is None or {*steps} != {1} or not isinstance(size, int):
-        return None
-    return begin[1] % size if -size <= begin[1] < size else None
+    i, size = index[1], shape[1]
+    return i % size if isinstance(i, int) and isinstance(size, int) and -size <= i < size else None
 
 
 def _follow(rows: list[_Row], body: Body) -> bool:

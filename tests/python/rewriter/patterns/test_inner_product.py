@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from converts import converts
 
 
 def test_bias_and_activation_are_fused(rewrite, weights):
@@ -95,6 +96,13 @@ def test_work_on_several_axes_is_fused(rewrite, weights, shape):
     fused = "binary(add,channel);eltwise(gelu_tanh)"
     assert result.post_ops("BlockdnnInnerProduct") == [fused]
     assert not {"Add", "AddV2"} & set(result.ops)
+
+
+@converts([2, 7, 20], {"InnerProduct": 1})
+def test_work_behind_rows_with_a_bias_is_fused(x, weights):
+    """Hugging Face's GPT-2 gives rows their axes behind the bias."""
+    rows = tf.matmul(tf.reshape(x, [-1, 20]), weights(20, 24)) + weights(24)
+    return tf.nn.gelu(tf.reshape(rows, [2, 7, 24]), True)
 
 
 def test_a_bias_of_zeros_is_nothing(rewrite, weights):
