@@ -21,6 +21,23 @@ def _transposed(x, w):
     return tf.nn.conv2d_transpose(x, w(3, 3, 16, 16), shape, 2, "SAME")
 
 
+def _pair(x, w):
+    """Two convolutions in one op."""
+    return tf.nn.depthwise_conv2d(_conv(x, w, 1, 32), w(3, 3, 32, 1), [1] * 4, "SAME")
+
+
+def _pooled(x, w):
+    """A convolution that stores maxima."""
+    y = tf.nn.conv2d(tf.image.resize(x, [28, 28]), w(3, 3, 16, 64), 1, "SAME")
+    return tf.nn.max_pool2d(tf.nn.conv2d(y, w(3, 3, 64, 64), 1, "SAME"), 2, 2, "VALID")
+
+
+def _gated(x, w):
+    y = _conv(x, w)
+    mean = tf.reduce_mean(y, [1, 2], keepdims=True)
+    return y * tf.sigmoid(_conv(tf.nn.relu(_conv(mean, w, 1, 8)), w, 1, 16))
+
+
 def _norm(x, w):
     y = _conv(x, w)
     operands = (w(16), w(16), w(16), w(16, low=0.5, high=1.0))
@@ -81,6 +98,9 @@ _KINDS = {
         _IMAGE,
         "BlockdnnConv",
     ),
+    "1x1 and depthwise": (_pair, _IMAGE, "BlockdnnConvDepthwise"),
+    "pooled": (_pooled, _IMAGE, "BlockdnnConv"),
+    "squeeze and excite": (_gated, _IMAGE, "BlockdnnSqueezeExcite"),
     "transposed": (_transposed, _IMAGE, "BlockdnnConvTranspose"),
     "volume": (
         lambda x, w: tf.nn.conv3d(x, w(3, 3, 3, 16, 16), [1] * 5, "SAME"),

@@ -1,6 +1,5 @@
 """1x1 convolutions and the depthwise ones that alone read them become one op."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from converts import converts
@@ -91,24 +90,6 @@ def test_shared_weights_are_stored_once(rewrite, weights):
     assert first["depthwise_weights_offset"] != first["weights_offset"]
     assert len({node.input[1] for node in nodes}) == 1
     assert first.keys() == second.keys()
-
-
-def test_saved_and_loaded(tmp_path, weights, image):
-    """Also from a SavedModel: its function is rewritten as the one it was made of."""
-    function = tf.function(block(weights), input_signature=[tf.TensorSpec([None, 12, 12, 16])])
-    module = tf.Module()
-    module.function, module.weights = function, weights.variables_made
-    tf.saved_model.save(module, str(tmp_path / "in"), signatures=function)
-    fast = bd.optimize(tf.saved_model.load(str(tmp_path / "in")))
-    nodes = all_nodes(fast.signatures["serving_default"].concrete)
-    assert [node.op for node in nodes].count("BlockdnnConvDepthwise") == 1
-    x = image(2, 12, 12, 16)
-    (wanted,) = fast(x).values()
-    np.testing.assert_allclose(wanted, function(x), rtol=1e-5, atol=1e-5)
-    fast.save(tmp_path / "out")
-    loaded = tf.saved_model.load(str(tmp_path / "out")).signatures["serving_default"]
-    (got,) = loaded(x).values()
-    np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize(

@@ -130,12 +130,3 @@ def test_options_of_optimize(options, pools, image):
     assert counts["BlockdnnConv"] == 2 and counts.get("BlockdnnPool", 0) == pools
     x = image(2, 32, 32, 32)
     np.testing.assert_allclose(fast(x), original(x), rtol=1e-4, atol=1e-4)
-
-
-def test_saved_and_loaded(tmp_path, image):
-    fast = bd.optimize(model())
-    x = image(1, 32, 32, 32)
-    fast.save(tmp_path / "out")
-    loaded = tf.saved_model.load(str(tmp_path / "out")).signatures["serving_default"]
-    (got,) = loaded(x).values()
-    np.testing.assert_array_equal(got, fast(x))

@@ -90,31 +90,21 @@ _PADS = [[0, 0], [1, 2], [3, 0], [0, 0]]
 WHOLE = {
     # Rows and columns.
     "a zero pad": lambda x: tf.pad(x, _PADS),
-    "a cut": lambda x: x[:, 1:, :-2, :],
     "a cut to a size": lambda x: x[:, :4, 2:],
     "a pad and a cut": lambda x: tf.pad(x, _PADS)[:, 1:, 1:],
     "reflected": lambda x: tf.pad(x, [[0, 0], [1, 2], [3, 0], [0, 0]], "REFLECT"),
-    "symmetric": lambda x: tf.pad(x, [[0, 0], [0, 1], [2, 2], [0, 0]], "SYMMETRIC"),
     "padded with a constant": lambda x: tf.pad(x, _PADS, constant_values=-2.5),
     "a roll": lambda x: tf.roll(x, 3, 1),
-    "a roll of both": lambda x: tf.roll(x, [-2, 1], [1, -2]),
     "a tile": lambda x: tf.tile(x, [1, 2, 3, 1]),
-    "a tile of pictures": lambda x: tf.tile(x, [2, 1, 1, 1]),
-    "mirrored": lambda x: tf.reverse(x, [2]),
-    "turned by half": lambda x: tf.reverse(x, [-3, 2]),
     "every second": lambda x: x[:, ::2, 1::2],
-    "every third from the end": lambda x: x[:, ::-3, :],
-    "joined rows": lambda x: tf.concat([x, tf.reverse(x, [1])], 1),
     "split rows": lambda x: tf.split(x, [2, 6], 1)[1],
     "rows joined and cut": _joined_and_cut,
     "a line": lambda x: _line(x, False),
     "a turned line": lambda x: _line(x, True),
     # Channels.
     "a roll of channels": lambda x: tf.roll(x, 5, 3),
-    "a roll back": lambda x: tf.roll(x, -5, -1),
     "repeated channels": lambda x: tf.tile(x, [1, 1, 1, 2]),
     "gathered runs": lambda x: tf.gather(x, [*range(7, 20), *range(0, 7)], axis=3),
-    "a part from channel 8 on": lambda x: x[..., 8:20],
     "a part from channel 3 on": lambda x: x[..., 3:14],
     "an odd split": lambda x: tf.split(x, [5, x.shape[3] - 5], -1)[1],
     "joined at odd places": lambda x: tf.concat([x[..., :7], x, x[..., 1:4]], 3),
@@ -143,42 +133,12 @@ WHOLE = {
     "a number of a comparison": lambda a, b: tf.cast(a > b, tf.float32),
     "of a constant": lambda a, b: b * tf.cast(np.arange(a.shape[3], dtype="f") >= a, tf.float32),
     "a choice": lambda a, b: tf.where(a >= b, a, 2.0 * b),
-    "a choice by a constant": lambda a, b: tf.where(3.0 < a, a, b),
+    "a plane over channels": lambda x: x * tf.sigmoid(tf.reduce_mean(x, 3, keepdims=True)),
+    "a row over columns": lambda x: x - tf.sigmoid(tf.reduce_max(x, 1, keepdims=True)),
     "hard shrinkage": lambda a, b: tf.where(tf.abs(a) > 3.0, a, 0.0) + b,
-    "a number, else b": lambda a, b: tf.where(a < b, -3.0, b),
-    "zero, else b": lambda a, b: tf.where(a < b, 0.0, b),
-    "a whole quotient": lambda a, b: tf.math.floordiv(a, tf.abs(b) + 1.0),
-    "a squared difference": lambda a, b: tf.math.squared_difference(a, b),
-    "a quotient": lambda a, b: b / (tf.abs(a) + 1.0),
 }
 
 
-def _as_number(compare):
-    return lambda x: tf.cast(compare(3.0, x), tf.float32)
-
-
-for _op in ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal"):
-    WHOLE[f"3 {_op} x"] = _as_number(getattr(tf, _op))
-# s is the mean or maximum of each row, column or pixel of x.
-_SPREADS = {
-    "product": lambda x, s: x * tf.sigmoid(s),
-    "sum": lambda x, s: tf.sigmoid(s) + x,
-    "difference": lambda x, s: x - tf.sigmoid(s),
-    "difference from": lambda x, s: tf.sigmoid(s) - x,
-    "maximum": lambda x, s: tf.maximum(x, tf.sigmoid(s)),
-    "quotient": lambda x, s: x / tf.sigmoid(s),
-    "quotient by": lambda x, s: tf.sigmoid(s) / (1.0 + tf.sigmoid(x)),
-}
-
-
-def _spread_over(spread, reduce, axis):
-    return lambda x: spread(x, reduce(x, axis, keepdims=True))
-
-
-for _i, (_name, _spread) in enumerate(_SPREADS.items()):
-    for _axis in (1, 2, 3):
-        _reduce = (tf.reduce_mean, tf.reduce_max)[(_i + _axis) % 2]
-        WHOLE[f"{_name}, {_reduce.__name__} over {_axis}"] = _spread_over(_spread, _reduce, _axis)
 _IN_WHOLE_BLOCKS = ("a group norm", "an instance norm")  # their vectors of channels are padded
 _OPEN = ("a zero pad", "reflected", "padded with a constant", "a roll", "a tile", "every second")
 _OPEN += ("a shuffle", "repetitions", "enlarged", "a choice", "a layer norm")

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import tf_blockdnn as bd
 
@@ -78,22 +77,3 @@ def test_saved_and_loaded(tmp_path, floats):
     loaded = bd.load(str(tmp_path / "saved"))
     (y,) = loaded(x).values()
     np.testing.assert_array_equal(y, np.asarray(fast(x)))
-
-
-def _formula(x, kernel, scale, largest=127.0, epsilon=1e-7, axis=-1):
-    s = 127.0 / (tf.reduce_max(tf.abs(x), axis, keepdims=True) + epsilon)
-    q = tf.cast(tf.maximum(tf.minimum(tf.round(x * s), largest), -largest), tf.int8)
-    sums = tf.raw_ops.BatchMatMulV3(x=q, y=kernel, Tout=tf.int32)
-    return tf.cast(sums, tf.float32) / (s * scale)
-
-
-@pytest.mark.parametrize(
-    "change, count",
-    [({}, 1), ({"largest": 126.0}, 0), ({"epsilon": 1e-3}, 0), ({"axis": (0, 1)}, 0)],
-)
-def test_only_that_formula(rewrite, floats, change, count):
-    kernel = tf.Variable(np.arange(24 * 16).reshape(24, 16).astype(np.int8) % 100)
-    scale = tf.Variable(1 + np.arange(16, dtype=np.float32))
-    result = rewrite(lambda x: _formula(x, kernel, scale, **change), [6, 24])
-    assert result.blockdnn.get("InnerProduct", 0) == count
-    result.assert_same(tf.constant(floats(6, 24)))

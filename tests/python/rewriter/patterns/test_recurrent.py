@@ -329,14 +329,3 @@ def test_deep_speech_converts_as_one(floats):
     assert result.report.count("BlockdnnConv") == 2, result.report.summary()
     assert not {"Conv2D", "While"} & {node.op for node in all_nodes(result.concrete)}
     np.testing.assert_allclose(result.concrete(x), model(x), rtol=1e-4, atol=1e-4)
-
-
-def test_saved_model(floats, tmp_path):
-    model = randomise(keras.Sequential([keras.Input((None, 5)), make("GRU")]))
-    x = tf.constant(floats(2, 6, 5))
-    model.export(str(tmp_path / "in"), verbose=False)
-    report = bd.optimize_saved_model(str(tmp_path / "in"), str(tmp_path / "out"))
-    assert "recurrent layer" in str(report)
-    loaded = tf.saved_model.load(str(tmp_path / "out"))
-    (y,) = loaded.signatures["serving_default"](x).values()
-    np.testing.assert_allclose(y, model(x), rtol=0, atol=5e-6)

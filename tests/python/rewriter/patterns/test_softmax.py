@@ -1,11 +1,8 @@
 """Softmax behind converted ops."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from converts import converts
-
-import tf_blockdnn as bd
 
 
 def test_behind_a_classifier(rewrite, weights):
@@ -59,14 +56,3 @@ def test_what_stays_with_tensorflow(rewrite, weights, image):
     double.assert_same(image(3, 40))
     other_axis = rewrite(lambda x: tf.nn.softmax(x @ kernel, axis=0), [None, 40])
     other_axis.assert_same(image(3, 40))
-
-
-def test_calls_that_repeat(weights, image):
-    spec = [tf.TensorSpec([None, 40])]
-    function = tf.function(
-        lambda x: tf.nn.softmax(x @ weights(40, 24) + weights(24)), input_signature=spec
-    )
-    fast = bd.optimize(function)
-    x = image(3, 40)
-    for call in range(6):
-        np.testing.assert_allclose(fast(x + call), function(x + call), rtol=1e-5)

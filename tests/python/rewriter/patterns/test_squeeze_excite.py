@@ -82,15 +82,6 @@ def test_the_report_names_it():
     )
 
 
-def test_saved_model(tmp_path, image):
-    model = model_of(dense)
-    optimize(model).save(str(tmp_path))
-    x = image(2, 5, 5, 16)
-    loaded = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
-    (got,) = loaded(x).values()
-    assert difference(model(x).numpy(), got.numpy()) <= 1e-5
-
-
 @pytest.fixture
 def gated(weights):
     """gated(change) -> a function of one block; change(stage, tensor) may interfere."""
