@@ -44,6 +44,18 @@ def _blocks(count: int):
     return function, (1, 16, 16, 16)
 
 
+def _joins(count: int):
+    """Convolutions side by side, whose channels are joined."""
+    kernels = np.random.default_rng(0).normal(size=(2, 1, 1, 32, 16)).astype("f")
+
+    def function(x):
+        for _ in range(count):
+            x = tf.nn.relu(tf.concat([tf.nn.conv2d(x, kernel, 1, "SAME") for kernel in kernels], 3))
+        return x
+
+    return function, (1, 8, 8, 32)
+
+
 def _loops(count: int):
     """A convolution, and a loop over each of its channels, as of detectors for each class."""
     draw = np.random.default_rng(0).normal
@@ -81,7 +93,7 @@ def _lines(function, shape: tuple) -> tuple[int, Counter]:
     return len(concrete.graph.get_operations()), lines
 
 
-@pytest.mark.parametrize("network", [_slices, _blocks, _loops])
+@pytest.mark.parametrize("network", [_slices, _blocks, _joins, _loops])
 def test_work_grows_no_faster_than_the_graph(network):
     _lines(*network(2))  # what is done once
     (few, lines), (many, others) = (_lines(*network(count)) for count in (8, 32))

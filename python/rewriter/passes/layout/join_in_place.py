@@ -14,6 +14,7 @@ What cannot be written in place (it starts within a block, or somebody reads it 
 parts) is copied to its part by a concatenation of its own.
 """
 
+import bisect
 import functools
 from dataclasses import dataclass, replace
 
@@ -47,9 +48,6 @@ class _Piece:
     parts: tuple[_Part, ...]
     copied: bool
 
-    def is_within(self, part: _Part) -> bool:
-        return any(part.first <= inner.first < part.end for inner in self.parts)
-
 
 def join_in_place(body: Body, context: Context) -> None:
     """Lets producers write into a [concatenation](#concatenation-in-place).
@@ -57,21 +55,28 @@ def join_in_place(body: Body, context: Context) -> None:
     The widest first: those among its values are then parts of it, not tensors.
     """
     view = body.view
+    position = _positions(view)
     for node in reversed(view.topological()):
         if node.name in view and _is_plain_concat(node) and not view.has_control_edges(node.name):
-            chain = _plan(view, node)
+            chain = _plan(view, node, position)
             if chain is not None:
                 written = sum(not piece.copied for piece in chain.pieces)
                 leaves = sum(len(piece.parts) for piece in chain.pieces)
                 context.report.joined.append((node.payload.origin, f"{written} of {leaves}"))
-                chain.apply()
+                if chain.apply():
+                    position = _positions(view)
 
 
-def _plan(view: GraphView, root: Node) -> "_Chain | None":
+def _positions(view: GraphView) -> dict[str, float]:
+    """Of each node one that is larger than those of all that must run before it."""
+    return {node.name: i for i, node in enumerate(view.topological())}
+
+
+def _plan(view: GraphView, root: Node, position: dict[str, float]) -> "_Chain | None":
     """The chain of most parts that are written in place, if there are any."""
     copied: set[Ref] = set()
     while True:
-        chain = _Chain(view, root, copied)
+        chain = _Chain(view, root, copied, position)
         if all(piece.copied for piece in chain.pieces):
             return None
         stuck = {part.ref for part in chain.in_place if not chain.can_join(part)}
@@ -88,18 +93,17 @@ class _Chain:
         in_place: the values written in place and the concatenations among the values.
     """
 
-    def __init__(self, view: GraphView, root: Node, copied: set[Ref]):
-        self._view, self._root = view, root
+    def __init__(self, view: GraphView, root: Node, copied: set[Ref], position: dict[str, float]):
+        self._view, self._root, self._position = view, root, position
         leaves, self._nested = _flatten(view, root, copied)
         self._inner = {root.name, *(part.ref.node for part in self._nested)}
         # What reads a nested value waits for its last piece, and may lead to its neighbours.
         read = [part for part in self._nested if self._outer_readers(part)]
         apart = {edge for part in read for edge in (part.first, part.end)}
-        position = {node.name: i for i, node in enumerate(view.topological())}
-        self.pieces = sorted(
-            _pieces(leaves, copied, apart),
-            key=lambda piece: max(position[part.ref.node] for part in piece.parts),
-        )
+        self.pieces = sorted(_pieces(leaves, copied, apart), key=self._last)
+        numbers = {part.first: i for i, piece in enumerate(self.pieces) for part in piece.parts}
+        self._firsts = [leaf.first for leaf in leaves]
+        self._writers = [numbers[first] for first in self._firsts]
         written = [piece.parts[0] for piece in self.pieces if not piece.copied]
         self.in_place = [*written, *self._nested]
         self._complete = {part.ref: self._completed_by(part) for part in self.in_place}
@@ -131,8 +135,16 @@ class _Chain:
             if node.name not in self._inner
         )
 
-    def apply(self) -> None:
-        """Edits the graph; every part must be able to join."""
+    def _last(self, piece: _Piece) -> float:
+        """The position of what makes the piece."""
+        return max(self._position[part.ref.node] for part in piece.parts)
+
+    def apply(self) -> bool:
+        """Edits the graph; every part must be able to join.
+
+        Returns: whether the positions hold no more. Ops write in the order of theirs, but an op may
+            wait for readers that stood behind it.
+        """
         view, total, reads, writers = self._view, self._root.payload.channels, {}, []
         for part in self.in_place:
             for node in map(view.node, self._outer_readers(part)):
@@ -144,6 +156,7 @@ class _Chain:
             writers.append((node, replace(node.payload, dst_part=(piece.parts[0].first, total))))
         view.replace_uses(self._root.ref, write_in_turn(view, writers, reads))
         view.remove_dead([self._root.name])
+        return bool(reads)
 
     def _copying(self, piece: _Piece) -> Node:
         channels = tuple(part.channels for part in piece.parts)
@@ -156,12 +169,16 @@ class _Chain:
             src_quantizations=of_parts if root.src_quantizations else (),
         )
         inputs = payload.roles(part.ref for part in piece.parts)
-        node = Node(f"{self._root.name}/copied", payload.op, inputs, payload=payload)
-        return self._view.add(node)
+        node = self._view.add(
+            Node(f"{self._root.name}/copied", payload.op, inputs, payload=payload)
+        )
+        self._position[node.name] = self._last(piece) + 0.5
+        return node
 
     def _completed_by(self, part: _Part) -> int:
         """The last op that writes some of the part."""
-        return max(i for i, piece in enumerate(self.pieces) if piece.is_within(part))
+        begin, end = (bisect.bisect_left(self._firsts, edge) for edge in (part.first, part.end))
+        return max(self._writers[begin:end])
 
     def _outer_readers(self, part: _Part) -> list[str]:
         names = (node.name for node, _ in self._view.consumers(part.ref))
