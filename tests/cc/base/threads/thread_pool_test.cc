@@ -406,58 +406,49 @@ TEST(ThreadPool, ForkedChildMayExitWithoutUsingThePool) {
   EXPECT_TRUE(ForkedChildSucceeds([] {}));
 }
 
-using ThreadPoolDeathTest = testing::Test;
-
-TEST(ThreadPoolDeathTest, ExitWhileWorkersSpin) {
+// The process ends by exit(7) in `body` or behind it, within ten seconds.
+template <typename Body>
+void ExpectExit(Body body) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         alarm(10);
-        AllThreadsMeet(ThreadPool::Shared(4));
+        body();
         exit(7);
       },
       testing::ExitedWithCode(7), "");
+}
+
+TEST(ThreadPoolDeathTest, ExitWhileWorkersSpin) {
+  ExpectExit([] { AllThreadsMeet(ThreadPool::Shared(4)); });
 }
 
 TEST(ThreadPoolDeathTest, ExitWhileWorkersSleep) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        alarm(10);
-        AllThreadsMeet(ThreadPool::Shared(4));
-        usleep(10000);
-        exit(7);
-      },
-      testing::ExitedWithCode(7), "");
+  ExpectExit([] {
+    AllThreadsMeet(ThreadPool::Shared(4));
+    usleep(10000);
+  });
 }
 
 TEST(ThreadPoolDeathTest, ExitWhileOtherThreadsCompute) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        alarm(10);
-        for (int c = 0; c < 3; ++c) {
-          std::thread([] {
-            for (;;) ParallelSum(ThreadPool::Shared(4), 30);
-          }).detach();
-        }
-        usleep(10000);
-        exit(7);
-      },
-      testing::ExitedWithCode(7), "");
+  ExpectExit([] {
+    for (int c = 0; c < 3; ++c) {
+      std::thread([] {
+        for (;;) ParallelSum(ThreadPool::Shared(4), 30);
+      }).detach();
+    }
+    usleep(10000);
+  });
 }
 
 TEST(ThreadPoolDeathTest, ExitFromInsideATask) {
   if (kThreadSanitizer) GTEST_SKIP() << "TSan reports the threads left behind";
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        alarm(10);
-        ThreadPool::Shared(4).ParallelFor(100, [](int64_t task, int) {
-          if (task == 50) exit(7);
-        });
-      },
-      testing::ExitedWithCode(7), "");
+  ExpectExit([] {
+    ThreadPool::Shared(4).ParallelFor(100, [](int64_t task, int) {
+      if (task == 50) exit(7);
+    });
+    _exit(1);  // a task has exited before
+  });
 }
 
 }  // namespace

@@ -54,8 +54,7 @@ TEST(ConvAccuracy, WithinTheDocumentedBounds) {
                          {c.kh, c.kw}, c.stride, 1, pad, pad);
     if (c.channels < 16) d.src_layout = Layout::nhwc;
     d.algorithm = c.algorithm;
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(d, DetectIsa(), pool.num_threads(), &plan), "");
+    const ConvPlan plan = PlanOf(d, DetectIsa(), pool.num_threads());
     ASSERT_STREQ(plan.algorithm_name(), c.name);
     std::vector<float> src(d.ic * d.ih * d.iw), weights(WeightFloats(d));
     std::vector<float> dst(d.oc * d.oh * d.ow);
@@ -202,8 +201,7 @@ TEST_P(ConvIsolation, OutliersSpoilNobodyElse) {
   for (const IsolationCase& k : kIsolationCases) {
     if (k.algorithm == ConvAlgorithm::kFip && GetParam() < Isa::kAvx512) continue;
     const ConvShape d = ShapeOf(k);
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(d, GetParam(), pool.num_threads(), &plan), "");
+    const ConvPlan plan = PlanOf(d, GetParam(), pool.num_threads());
     ASSERT_STREQ(plan.algorithm_name(), k.name);
     double all = 0;
     for (const Where where :

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,14 @@ inline void ClearSrcTail(const ConvShape& d, GuardedBuffer& src) {
 }
 inline void ClearResultTail(const ConvShape& d, GuardedBuffer& result) {
   ClearTails(TensorView(DataType::f32, d.dst_layout, {d.n, d.oc, d.oh, d.ow}), result.data());
+}
+
+// Throws what is wrong with the description, which fails the test.
+inline ConvPlan PlanOf(const ConvDesc& d, Isa isa, int threads = 2) {
+  ConvPlan plan;
+  const std::string error = MakeConvPlan(d, isa, threads, &plan);
+  if (!error.empty()) throw std::invalid_argument(error);
+  return plan;
 }
 
 // Packs and runs in memory that ends at guard pages; `packed_for` as in PackConvWeights. Tensors

@@ -24,8 +24,7 @@ namespace bd {
 inline void CheckConv(const ConvShape& desc, Isa isa, ThreadPool& pool, double bound,
                       GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
   const ConvDesc d = desc;
-  ConvPlan plan;
-  ASSERT_EQ(MakeConvPlan(d, isa, pool.num_threads(), &plan), "");
+  const ConvPlan plan = PlanOf(d, isa, pool.num_threads());
   SCOPED_TRACE(Describe(desc, plan));
   GuardedBuffer src(d.src.elements(), guard);
   src.FillIntegers(3);

@@ -41,8 +41,7 @@ struct Problem {
   // `packed_for` is the source whose magnitude the packed weights are for.
   void Run(ThreadPool& pool, ConvAlgorithm algorithm = kFip, const float* packed_for = nullptr) {
     d.algorithm = algorithm;
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, pool.num_threads(), &plan), "");
+    const ConvPlan plan = PlanOf(d, Isa::kAvx512, pool.num_threads());
     ASSERT_STREQ(plan.algorithm_name(), algorithm == kFip ? "paired" : "direct");
     const float* const args[] = {channel.data()};
     PackAndRun(plan, src.data(), weights.data(), args, dst.data(), pool, packed_for);

@@ -17,13 +17,12 @@ class ConvPart : public testing::TestWithParam<Isa> {
   }
 
   void Check(const ConvShape& d, const char* algorithm, double bound) {
-    ConvPlan whole, plan;
-    ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &whole), "");
+    const ConvPlan whole = PlanOf(d, GetParam());
     ASSERT_STREQ(whole.algorithm_name(), algorithm);
     ConvShape part = d;
     part.src_image_blocks = whole.icb + 3;
     if (d.dst_layout != Layout::nhwc) part.dst_image_blocks = whole.ocb + 2;
-    ASSERT_EQ(MakeConvPlan(part, GetParam(), 2, &plan), "");
+    const ConvPlan plan = PlanOf(part, GetParam());
     ASSERT_EQ(plan.packed_floats(), whole.packed_floats());
     ASSERT_EQ(plan.scratch.bytes(), whole.scratch.bytes());
     for (auto guard : {GuardedBuffer::kAtStart, GuardedBuffer::kAtEnd}) {
@@ -71,10 +70,8 @@ TEST_P(ConvPart, Depthwise) {
 TEST_P(ConvPart, Winograd) {
   ConvShape d = Square(32, 13, 32, 3, 1, 1);
   for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd, ConvAlgorithm::kAutoSmall}) {
-    ConvPlan plan;
     d.algorithm = algorithm;
-    ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
-    CheckChains(d, plan.algorithm_name(), 2e-5);
+    CheckChains(d, PlanOf(d, GetParam()).algorithm_name(), 2e-5);
   }
   d.algorithm = ConvAlgorithm::kWinograd;
   d.kh = 1;
@@ -88,9 +85,7 @@ TEST_P(ConvPart, Pooled) {
   d.pool_h = d.pool_w = 2;
   for (const char* chain : {"", "binary(add,channel,#0);eltwise(relu)"}) {
     d.post_ops = Chain(chain);
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
-    Check(d, plan.algorithm_name(), 2e-5);
+    Check(d, PlanOf(d, GetParam()).algorithm_name(), 2e-5);
   }
 }
 

@@ -15,13 +15,15 @@
 namespace bd {
 namespace {
 
+const char* AlgorithmOf(const ConvDesc& d, Isa isa = DetectIsa()) {
+  return PlanOf(d, isa).algorithm_name();
+}
+
 TEST(ConvPlanTest, EmptyTensorsNeedNoWork) {
   ConvShape d = Square(16, 8, 16, 3, 1, 1);
   d.n = 0;
-  ConvPlan plan;
-  ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
   ThreadPool pool(2);
-  RunConv(plan, ConvBuffers(), pool);  // touches nothing
+  RunConv(PlanOf(d, DetectIsa()), ConvBuffers(), pool);  // touches nothing
 }
 
 TEST(ConvPlanTest, GroupsMustDivideChannels) {
@@ -79,9 +81,7 @@ TEST(ConvPlanTest, EveryAlgorithmAppliesOrSaysWhyNot) {
         EXPECT_GT(a.applies(a, d, Isa::kAvx2).size(), 5u) << a.name;
       }
     }
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(d, Isa::kAvx2, 2, &plan), "");
-    EXPECT_NE(std::find(names.begin(), names.end(), plan.algorithm_name()), names.end());
+    EXPECT_NE(std::find(names.begin(), names.end(), AlgorithmOf(d, Isa::kAvx2)), names.end());
   }
 }
 
@@ -89,9 +89,7 @@ TEST(ConvPlanTest, KeysTellPackingsApart) {
   const auto key = [](ConvAlgorithm algorithm, int64_t oc, Isa isa) {
     ConvShape d = Square(144, 9, oc, 3, 1, 1);
     d.algorithm = algorithm;
-    ConvPlan plan;
-    EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
-    return plan.pack_key;
+    return PlanOf(d, isa).pack_key;
   };
   const PackKey direct = key(ConvAlgorithm::kDirect, 40, Isa::kAvx2);
   EXPECT_TRUE(direct == key(ConvAlgorithm::kDirect, 24, Isa::kAvx2));
@@ -104,8 +102,7 @@ TEST(ConvPlanTest, KeysTellPackingsApart) {
     ConvDesc d = s;
     d.src = TensorView(DataType::bf16, d.src.layout(), d.src.dims());
     d.types.weights = DataType::bf16;
-    ConvPlan plan;
-    EXPECT_EQ(MakeConvPlan(d, Isa::kAvx512Bf16, 2, &plan), "");
+    const ConvPlan plan = PlanOf(d, Isa::kAvx512Bf16);
     EXPECT_STREQ(plan.algorithm_name(), "winograd2x2");
     return plan.pack_key;
   };
@@ -120,15 +117,14 @@ TEST(ConvPlanTest, WeightsOfAPassStayInL1) {
     for (int64_t k : {1, 3}) {
       ConvShape d = Square(1040, 9, 40, k, 1, k / 2);
       d.algorithm = ConvAlgorithm::kDirect;
-      ConvPlan plan;
-      ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+      ConvPlan plan = PlanOf(d, isa);
       if (isa == Isa::kAvx512) {
         EXPECT_EQ(plan.Own<DirectPlan>().pass_blocks, plan.Own<DirectPlan>().icb_chunk);
       } else {
         EXPECT_EQ(plan.Own<DirectPlan>().pass_blocks, k == 1 ? 11 : 1);  // six of 65 blocks, even
       }
       d.post_ops = Chain("eltwise(square);sum(#1)");
-      ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+      plan = PlanOf(d, isa);
       EXPECT_EQ(plan.Own<DirectPlan>().pass_blocks, plan.icb);
     }
   }
@@ -145,8 +141,7 @@ TEST(ConvPlanTest, StripsOfAWideMatrixHaveSomeTensOfRows) {
         d.iw = d.ow = rows;
         d.src_layout = d.dst_layout = Layout::nhwc;
         d.changes_weights = true;
-        ConvPlan plan;
-        ASSERT_EQ(MakeConvPlan(d, isa, threads, &plan), "");
+        const ConvPlan plan = PlanOf(d, isa, threads);
         EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
         EXPECT_GE(plan.Own<DirectPlan>().strip_pixels, std::min<int64_t>(rows, 28))
             << threads << " threads";
@@ -163,8 +158,7 @@ TEST(ConvPlanTest, StripsOfAWideMatrixHaveSomeTensOfRows) {
 TEST(ConvPlanTest, GroupsOfBlocks) {
   const auto blocks = [](ConvShape d, Isa isa) {
     d.algorithm = d.groups == 1 ? ConvAlgorithm::kDirect : ConvAlgorithm::kAuto;
-    ConvPlan plan;
-    EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+    const ConvPlan plan = PlanOf(d, isa);
     std::vector<int64_t> of_groups;
     const OutputGroups& groups = plan.Own<DirectPlan>().groups;
     for (const OutputGroup& g : groups.list) of_groups.push_back(g.blocks);
@@ -192,9 +186,7 @@ TEST(ConvPlanTest, LanesWhereGroupsShareBlocks) {
     d.groups = groups;
     d.algorithm = algorithm;
     d.src_layout = src;
-    ConvPlan plan;
-    EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
-    return std::string(plan.algorithm_name());
+    return std::string(AlgorithmOf(d));
   };
   constexpr auto kDirect = ConvAlgorithm::kDirect, kAuto = ConvAlgorithm::kAuto;
   EXPECT_EQ(chosen(32, 8, kDirect, Layout::nChw16c), "lanes");
@@ -213,8 +205,7 @@ const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {
   d.pad_top = kh / 2;
   d.pad_left = kw / 2;
   d.algorithm = algorithm;
-  ConvPlan plan;
-  EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
+  const ConvPlan plan = PlanOf(d, DetectIsa());
   const double growth = static_cast<double>(plan.packed_floats()) / (kh * kw * d.ic * d.oc);
   const double paired = 17. / 16;  // scales and terms
   EXPECT_LE(growth, algorithm == ConvAlgorithm::kAutoSmall      ? 2. * paired
@@ -231,8 +222,7 @@ TEST(ConvPlanTest, SmallGrowthCountsWhatIsPacked) {
     ConvDesc d = s;
     d.src = TensorView(DataType::bf16, d.src.layout(), d.src.dims());
     d.types.weights = DataType::bf16;
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512Bf16, 2, &plan), "");
+    const ConvPlan plan = PlanOf(d, Isa::kAvx512Bf16);
     EXPECT_STREQ(plan.algorithm_name(), ic == 28 ? "direct" : "winograd2x2");
     EXPECT_LE(plan.packed_floats(), 2 * 9 * ic * 256);
   }
@@ -244,9 +234,7 @@ TEST(ConvPlanTest, BytesAreNotTransformedForAmx) {
     ConvDesc d = Square(256, 28, 256, 3, 1, 1);
     d.src = TensorView(DataType::u8, d.src.layout(), d.src.dims());
     d.types.weights = DataType::s8;
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
-    EXPECT_STREQ(plan.algorithm_name(), isa == Isa::kAvx512Amx ? "direct" : "winograd4x4");
+    EXPECT_STREQ(AlgorithmOf(d, isa), isa == Isa::kAvx512Amx ? "direct" : "winograd4x4");
   }
 }
 
@@ -282,9 +270,7 @@ TEST(ConvPlanTest, PairedWhereItAppliesOrPays) {
 
   const auto of = [](ConvShape d, Isa isa) {
     d.algorithm = ConvAlgorithm::kFip;
-    ConvPlan plan;
-    EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
-    return plan.algorithm_name();
+    return AlgorithmOf(d, isa);
   };
   EXPECT_STREQ(of(Square(64, 8, 64, 1, 1, 0), Isa::kGeneric), "direct");
   EXPECT_STREQ(of(Square(64, 8, 64, 1, 1, 0), std::min(DetectIsa(), Isa::kAvx2)), "direct");
@@ -299,12 +285,9 @@ TEST(ConvPlanTest, PairedWhereItAppliesOrPays) {
   EXPECT_STREQ(of(d, DetectIsa()), "direct_plain");
 
   // Few output channels do not pay for the terms of the source.
-  ConvPlan plan;
-  ASSERT_EQ(MakeConvPlan(Square(144, 56, 8, 1, 1, 0), DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "direct");
+  EXPECT_STREQ(AlgorithmOf(Square(144, 56, 8, 1, 1, 0)), "direct");
   // Nor do few pixels, whose products wait for the weights: pairs have more of them.
-  ASSERT_EQ(MakeConvPlan(Square(48, 1, 1152, 1, 1, 0), DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "direct");
+  EXPECT_STREQ(AlgorithmOf(Square(48, 1, 1152, 1, 1, 0)), "direct");
 }
 
 // Planes of all tiles of a batch would come from memory, and their pages from the system.
@@ -313,8 +296,7 @@ TEST(ConvPlanTest, WinogradsScratchDoesNotGrowWithTheBatch) {
     for (int64_t n : {1, 8, 64}) {
       ConvShape d = Square(256, 56, 256, 3, 1, 1);
       d.n = n;
-      ConvPlan plan;
-      ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+      const ConvPlan plan = PlanOf(d, isa);
       EXPECT_STREQ(plan.algorithm_name(), "winograd4x4");
       EXPECT_LT(plan.scratch.bytes(), 16 << 20) << n;
     }
@@ -322,27 +304,20 @@ TEST(ConvPlanTest, WinogradsScratchDoesNotGrowWithTheBatch) {
 }
 
 TEST(ConvPlanTest, WinogradOnlyWhereItPays) {
-  ConvPlan plan;
   ConvShape first = Square(3, 224, 64, 7, 2, 3);
   first.src_layout = Layout::nhwc;
-  ASSERT_EQ(MakeConvPlan(first, DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "winograd3x3");
+  EXPECT_STREQ(AlgorithmOf(first), "winograd3x3");
   first.algorithm = ConvAlgorithm::kAutoSmall;  // it packs 2.9 times the weights
-  ASSERT_EQ(MakeConvPlan(first, DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
+  EXPECT_STREQ(AlgorithmOf(first), "direct_plain");
   first = Square(5, 224, 64, 7, 2, 3);  // 20 channels of phases
   first.src_layout = Layout::nhwc;
   first.algorithm = ConvAlgorithm::kWinograd;
-  ASSERT_EQ(MakeConvPlan(first, DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
-  ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 1, 1), DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "winograd4x4");
-  ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 2, 1), DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), PairedOrDirect());
+  EXPECT_STREQ(AlgorithmOf(first), "direct_plain");
+  EXPECT_STREQ(AlgorithmOf(Square(64, 56, 64, 3, 1, 1)), "winograd4x4");
+  EXPECT_STREQ(AlgorithmOf(Square(64, 56, 64, 3, 2, 1)), PairedOrDirect());
   ConvShape d = Square(64, 56, 64, 3, 1, 1);
   d.algorithm = ConvAlgorithm::kDirect;
-  ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "direct");
+  EXPECT_STREQ(AlgorithmOf(d), "direct");
 }
 
 }  // namespace

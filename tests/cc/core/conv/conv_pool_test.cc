@@ -82,9 +82,8 @@ class ConvPoolTest : public ::testing::TestWithParam<Isa> {
 
   void Compare(const ConvShape& desc, bool integers, ThreadPool& pool, GuardedBuffer::Guard guard) {
     const ConvShape pooled_desc = Pooled(desc);
-    ConvPlan plan, pooled;
-    ASSERT_EQ(MakeConvPlan(desc, GetParam(), pool.num_threads(), &plan), "");
-    ASSERT_EQ(MakeConvPlan(pooled_desc, GetParam(), pool.num_threads(), &pooled), "");
+    const ConvPlan plan = PlanOf(desc, GetParam(), pool.num_threads());
+    const ConvPlan pooled = PlanOf(pooled_desc, GetParam(), pool.num_threads());
     SCOPED_TRACE(Describe(desc, pooled));
     const bool same = pooled.pack_key == plan.pack_key;  // else it was direct, which is exact only
     if (!same && !integers) return;

@@ -73,8 +73,7 @@ RandomChain MakeChain(std::mt19937& rng, DstMemory memory) {
 }
 
 void Check(const ConvShape& desc, Isa isa, ThreadPool& pool, DstMemory memory, double bound) {
-  ConvPlan plan;
-  ASSERT_EQ(MakeConvPlan(desc, isa, pool.num_threads(), &plan), "");
+  const ConvPlan plan = PlanOf(desc, isa, pool.num_threads());
   SCOPED_TRACE(Describe(desc, plan));
   GuardedBuffer src(SrcFloats(desc));
   GuardedBuffer weights(WeightFloats(desc));
@@ -219,9 +218,7 @@ TEST_P(ConvPostOps, AnyChainInAnyOrder) {
 }
 
 TEST_P(ConvPostOps, IsTheFormItsNameSays) {
-  ConvPlan plan;
-  ASSERT_EQ(MakeConvPlan(GetParam().desc, DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), GetParam().algorithm);
+  EXPECT_STREQ(PlanOf(GetParam().desc, DetectIsa()).algorithm_name(), GetParam().algorithm);
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, ConvPostOps, testing::ValuesIn(Forms()),
@@ -247,8 +244,7 @@ TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
       ConvRef(desc, src.data(), weights.data(), nullptr, conv.data());
       desc.post_ops = Chain("eltwise(swish)");
       for (Isa isa : TestIsas()) {
-        ConvPlan plan;
-        ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
+        const ConvPlan plan = PlanOf(desc, isa);
         ASSERT_TRUE(plan.epilogue.silu);
         GuardedBuffer dst(floats);
         PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), pool);

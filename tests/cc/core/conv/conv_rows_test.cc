@@ -28,8 +28,7 @@ class ConvRows : public ::testing::TestWithParam<Isa> {
     d.src_layout = d.dst_layout = Layout::nhwc;
     d.keeps_weights = keeps;
     d.algorithm = ConvAlgorithm::kDirect;
-    ConvPlan plan;
-    EXPECT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
+    const ConvPlan plan = PlanOf(d, GetParam());
     EXPECT_STREQ(plan.algorithm_name(), "rows");
     EXPECT_EQ(plan.packed_floats() > 0, keeps);
     GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch.bytes() / 4);
@@ -110,9 +109,7 @@ TEST_P(ConvRows, LargeMatricesThatStayArePackedForManyRows) {
     ConvShape d = ConvOf({1, 2048, 1, rows}, 512, 1);
     d.src_layout = d.dst_layout = Layout::nhwc;
     d.keeps_weights = keeps;
-    ConvPlan plan;
-    EXPECT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
-    return std::string(plan.algorithm_name());
+    return std::string(PlanOf(d, GetParam()).algorithm_name());
   };
   const GemvKernels& kernels = GemvKernelsFor(GetParam());
   EXPECT_EQ(name(kernels.max_kept_rows, true), "rows");

@@ -52,8 +52,7 @@ TEST_P(ConvTest, TailsAreZeroBehindInfinities) {
             d.src_layout = src_layout;
             d.algorithm = algorithm;
             d.post_ops = Chain(chain);
-            ConvPlan plan;
-            ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
+            const ConvPlan plan = PlanOf(d, GetParam());
             GuardedBuffer src(SrcFloats(d)), weights(WeightFloats(d)), dst(DstFloats(d));
             src.FillIntegers(1);
             weights.FillIntegers(2);
@@ -115,8 +114,7 @@ TEST_P(ConvTest, LinesAreSharedOut) {
     ConvShape d = ConvOf({1, 8, 1, 20000}, 16, {1, 3}, 1, {1, dilation}, around, around);
     d.src_layout = Layout::nhwc;
     d.algorithm = ConvAlgorithm::kDirect;
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
+    const ConvPlan plan = PlanOf(d, GetParam());
     EXPECT_GE(plan.tasks, 2);
     EXPECT_LT(plan.scratch.bytes(), d.iw * d.ic * int64_t{sizeof(float)});
     Run(d);
@@ -301,8 +299,7 @@ ConvShape Changing(ConvShape d) {
 }
 
 bool PacksPanels(const ConvShape& d, Isa isa) {
-  ConvPlan plan;
-  EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+  const ConvPlan plan = PlanOf(d, isa);
   // Groups that share blocks are multiplied lane by lane, by an algorithm with a plan of its own.
   if (std::string(plan.algorithm_name()) != "direct") return false;
   EXPECT_EQ(plan.packed_bytes == 0, plan.Own<DirectPlan>().packs_panels);

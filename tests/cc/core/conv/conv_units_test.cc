@@ -93,8 +93,7 @@ TEST_P(ConvUnits, OfTiles) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);
     const ConvShape d = DescOf(c);
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(d, GetParam(), kThreads, &plan), "");
+    const ConvPlan plan = PlanOf(d, GetParam(), kThreads);
     ASSERT_GT(plan.tasks, 1);
     const std::vector<float> src = SourceOf(d);
     const std::vector<float> weights = Wandering(WeightFloats(d), 2);

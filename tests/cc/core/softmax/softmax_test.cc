@@ -9,7 +9,6 @@
 #include <random>
 #include <vector>
 
-#include "tests/cc/core/softmax/softmax_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 
@@ -74,14 +73,6 @@ TEST(Softmax, EveryWidthBesideGuardPages) {
       }
     }
   }
-}
-
-TEST(Softmax, TheReferenceIsTheFormula) {
-  GuardedBuffer src(2 * 37), dst(2 * 37);
-  FillNormal(5.f, 1, &src);
-  SoftmaxRef({2, 37}, src.data(), dst.data());
-  ExpectRow(src.data(), 37, dst.data(), Isa::kGeneric);
-  ExpectRow(src.data() + 37, 37, dst.data() + 37, Isa::kGeneric);
 }
 
 TEST(Softmax, DstMayBeSrc) {
