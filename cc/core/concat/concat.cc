@@ -172,7 +172,7 @@ std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan) {
 
   const int64_t pixels = desc.dst.pixels();
   p.chunk = std::max<int64_t>(1, std::min(pixels, kTaskPixels));
-  p.chunks = (pixels + p.chunk - 1) / p.chunk;
+  p.chunks = CeilDiv(pixels, p.chunk);
   const int64_t units = desc.dst.n() * desc.dst.blocks() * p.chunks;
   p.tasks = units * p.chunk < 2 * kTaskPixels ? 1 : CeilDiv(units, kTaskPixels / p.chunk);
   *plan = p;

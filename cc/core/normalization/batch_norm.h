@@ -27,6 +27,7 @@
 
 #include "cc/base/cpu/isa.h"
 #include "cc/base/memory/scratch.h"
+#include "cc/base/size.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/normalization/batch_norm_kernel.h"
 
@@ -36,7 +37,7 @@ struct BatchNormDesc {
   int64_t n = 0, channels = 0, pixels = 0;
   float epsilon = 0.f;
 
-  int64_t blocks() const { return (channels + 15) / 16; }
+  int64_t blocks() const { return CeilDiv(channels, kBlock); }
 };
 
 struct BatchNormPlan {

@@ -110,7 +110,7 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
   const Window1d& cols = windows.w;
   const int64_t span = cols.size - cols.kernel + cols.pad_before;
   const int64_t inside = span < 0 ? 0 : span / cols.stride + 1;
-  p.inner_begin = std::min(cols.out, (cols.pad_before + cols.stride - 1) / cols.stride);
+  p.inner_begin = std::min(cols.out, CeilDiv(cols.pad_before, cols.stride));
   p.inner_end = std::max(p.inner_begin, std::min(cols.out, inside));
   p.kernels = &PoolKernelsFor(isa);
   p.isa = isa;

@@ -41,7 +41,7 @@ class Run {
     ListChunks();
     SetState();
     SetCells();
-    const int64_t rounds = (d_.steps + p_.steps_at_once - 1) / p_.steps_at_once;
+    const int64_t rounds = CeilDiv(d_.steps, p_.steps_at_once);
     prepared_.assign(pool.num_threads(), -1);
     ParallelSteps(pool, opening_ + d_.steps * phases_ + rounds * before_, p_.chunks(),
                   [&](int64_t step, int64_t chunk, int thread) { Step(step, chunk, thread); });
@@ -65,7 +65,7 @@ class Run {
       c.sums = kept_.Grant(p_.sums, i);
       if (d_.cell == RnnCell::kLstm) c.cells = kept_.Grant(p_.cell, i);
       c.first_panel = static_cast<int>(c.unit / kRnnPanel * gates);
-      c.panels = static_cast<int>((c.units + kRnnPanel - 1) / kRnnPanel * gates);
+      c.panels = static_cast<int>(CeilDiv(c.units, kRnnPanel) * gates);
     }
   }
 

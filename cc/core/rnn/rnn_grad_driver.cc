@@ -67,7 +67,7 @@ class Run {
     a.k = k;
     a.panels = b_.packed + at.unit * columns + first * kRnnPanel;
     a.panel_stride = columns * kRnnPanel;
-    a.num_panels = static_cast<int>((at.units + kRnnPanel - 1) / kRnnPanel);
+    a.num_panels = static_cast<int>(CeilDiv(at.units, kRnnPanel));
     a.column = g_.column;
     a.init = a.dst = dst;
     a.init_stride = a.dst_stride = p_.block;
@@ -177,7 +177,7 @@ void PackRnnGradWeights(const RnnGradPlan& plan, const float* recurrent_kernel, 
                         ThreadPool& pool) {
   const RnnDesc& d = plan.forward.desc;
   const int64_t columns = d.gates() * d.units;
-  pool.ParallelFor((d.units + kRnnPanel - 1) / kRnnPanel, [&](int64_t panel, int) {
+  pool.ParallelFor(CeilDiv(d.units, kRnnPanel), [&](int64_t panel, int) {
     float* to = packed + panel * columns * kRnnPanel;
     const int64_t first = panel * kRnnPanel;
     for (int64_t j = 0; j < kRnnPanel; ++j) {

@@ -132,7 +132,7 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   p.kernels = &RnnCellKernelsFor(isa);
   p.row = &RnnRowKernelsFor(isa);
   p.block = BlockOf(desc, threads);
-  p.blocks = (desc.units + p.block - 1) / p.block;
+  p.blocks = CeilDiv(desc.units, p.block);
   // The recurrent share of GRU's third gate has sums of its own where r comes between.
   p.columns = (desc.gates() + (desc.bias_rows() == 2)) * p.block;
   for (int i = 0; i < desc.gates() * p.block / kRnnPanel; ++i) {
@@ -155,9 +155,9 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
     p.parts = std::max<int64_t>(
         1, std::min((2 * threads + p.blocks - 1) / p.blocks, desc.batch / (2 * tile)));
   }
-  p.part = (desc.batch + p.parts - 1) / p.parts;
-  if (p.parts > 1) p.part = (p.part + tile - 1) / tile * tile;
-  p.parts = p.part == 0 ? 1 : (desc.batch + p.part - 1) / p.part;
+  p.part = CeilDiv(desc.batch, p.parts);
+  if (p.parts > 1) p.part = RoundUp(p.part, tile);
+  p.parts = p.part == 0 ? 1 : CeilDiv(desc.batch, p.part);
 
   const int64_t rows = std::max<int64_t>(1, desc.batch), floats = p.columns * p.blocks;
   p.steps_at_once = std::max(kRowsAtOnce / rows, kSumsAtOnce / (rows * floats));

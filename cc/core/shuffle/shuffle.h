@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cc/base/cpu/isa.h"
+#include "cc/base/size.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/shuffle/shuffle_kernel.h"
 
@@ -30,7 +31,7 @@ struct ShuffleDesc {
   int64_t element_bytes = 4;
   uint8_t tail = 0;  // of bytes: the zero point of what they stand for
 
-  int64_t num_blocks() const { return (channels + block - 1) / block; }
+  int64_t num_blocks() const { return CeilDiv(channels, block); }
   int64_t size_bytes() const { return outer * num_blocks() * inner * block * element_bytes; }
   // The entry of src that entry c of dst is.
   int64_t SrcOf(int64_t c) const {

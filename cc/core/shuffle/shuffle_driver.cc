@@ -42,8 +42,8 @@ void RunTransposeTile(const ShuffleDesc& d, const uint8_t* src, uint8_t* dst, in
                       CopyEntry copy) {
   const int64_t bytes = d.inner * d.element_bytes;
   const int64_t us = d.channels / d.group, vs = d.group;
-  const int64_t u_tiles = (us + kTransposeTileU - 1) / kTransposeTileU;
-  const int64_t v_tiles = (vs + kTransposeTileV - 1) / kTransposeTileV;
+  const int64_t u_tiles = CeilDiv(us, kTransposeTileU);
+  const int64_t v_tiles = CeilDiv(vs, kTransposeTileV);
   const int64_t u0 = unit % u_tiles * kTransposeTileU, u1 = std::min(us, u0 + kTransposeTileU);
   const int64_t v0 = unit / u_tiles % v_tiles * kTransposeTileV;
   const int64_t v1 = std::min(vs, v0 + kTransposeTileV);

@@ -353,12 +353,10 @@ void RunConvTranspose(const ConvTransposePlan& plan, const ConvBuffers& buffers,
         std::fill_n(scratch.Grant(part.result), part.result.count, 0.f);
         continue;
       }
-      ConvBuffers of_part;
-      of_part.src = buffers.src + d.src.offset(n, 0, 0);
-      of_part.packed = buffers.packed + part.packed;
-      of_part.dst = scratch.Grant(part.result);
-      of_part.scratch = scratch.Grant(part.scratch);
-      RunConv(part.conv, of_part, pool);
+      RunConv(part.conv,
+              {buffers.src + d.src.offset(n, 0, 0), buffers.packed + part.packed, nullptr,
+               scratch.Grant(part.result), scratch.Grant(part.scratch)},
+              pool);
     }
     rows.Run(n, pool);
   }

@@ -162,15 +162,13 @@ void RunConvVolume(const ConvVolumePlan& plan, const ConvBuffers& buffers, Threa
       Pad(plan, volume, images, pool);
     }
     Advance(plan, buffers.args, v, &args);
-    ConvBuffers of_volume;
-    of_volume.src = images != nullptr ? images : volume;
-    of_volume.packed = buffers.packed;
-    of_volume.plain = buffers.plain;  // read by products of matrices only, where rows of all slices
-                                      // follow each other as the gathered pixels' do
-    of_volume.args = args.data();
-    of_volume.dst = buffers.dst + v * d.out_depth * plan.dst_slice;
-    of_volume.scratch = scratch.Grant(plan.scratch_of_conv);
-    RunConv(plan.conv, of_volume, pool);
+    // Plain weights are read by products of matrices only, where rows of all slices follow each
+    // other as the gathered pixels' do.
+    RunConv(plan.conv,
+            {images != nullptr ? images : volume, buffers.packed, args.data(),
+             buffers.dst + v * d.out_depth * plan.dst_slice, scratch.Grant(plan.scratch_of_conv),
+             buffers.plain},
+            pool);
   }
 }
 
