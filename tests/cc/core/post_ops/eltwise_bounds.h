@@ -38,7 +38,7 @@ constexpr EltwiseBound kEltwiseBounds[] = {
     {"eltwise(abs)", 0, kResult},
     {"eltwise(sqrt)", 0.5, kResult},
     {"eltwise(soft_relu)", 2.9, kResult},
-    {"eltwise(logistic)", 2.6, kResult},
+    {"eltwise(logistic)", 2.4, kResult},
     {"eltwise(exp)", 1.1, kResult},
     {"eltwise(gelu_tanh)", 3.3, kResult},
     {"eltwise(gelu_erf)", 5.5, kTerms},

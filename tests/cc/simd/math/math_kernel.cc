@@ -5,14 +5,8 @@
 namespace bd::BD_ISA {
 namespace {
 
-template <Vec (*f)(Vec)>
-void Apply(const float* x, float* y, int64_t n, float) {
-  for (int64_t i = 0; i < n; i += kLanes) Store(y + i, f(Load(x + i)));
-}
-
-template <Vec (*f)(Vec, Vec)>
-void ApplyAlpha(const float* x, float* y, int64_t n, float alpha) {
-  for (int64_t i = 0; i < n; i += kLanes) Store(y + i, f(Load(x + i), Set1(alpha)));
+void ApplyLogistic(const float* x, float* y, int64_t n, float) {
+  for (int64_t i = 0; i < n; i += kLanes) Store(y + i, Logistic(Load(x + i)));
 }
 
 // n floats by four vectors, the last of which may be one that has been.
@@ -35,17 +29,8 @@ void ApplySiluOfSteps(const float* x, float* y, int64_t n, float step) {
   ApplyByFour(x, y, n, [step](Vec(&v)[4]) { SiluOfSteps(step, v); });
 }
 
-void ApplyPower(const float* x, float* y, int64_t n, float exponent) {
-  const Power power(exponent);
-  for (int64_t i = 0; i < n; i += kLanes) Store(y + i, power(Load(x + i)));
-}
-
-constexpr MathKernels kKernels = {
-    Apply<Exp>,         Apply<NegativeExpm1>, Apply<Logistic>,   Apply<Tanh>,     Apply<Log>,
-    Apply<Log1pOfUnit>, ApplyPower,           Apply<SoftRelu>,   ApplyAlpha<Elu>, ApplySilu<false>,
-    ApplySilu<true>,    ApplySiluOfSteps,     ApplyAlpha<Swish>, Apply<Mish>,     Apply<GeluTanh>,
-    Apply<GeluErf>,     Apply<Round>,         Apply<Sqrt>,
-};
+constexpr MathKernels kKernels = {ApplyLogistic, ApplySilu<false>, ApplySilu<true>,
+                                  ApplySiluOfSteps};
 
 }  // namespace
 
