@@ -1,11 +1,11 @@
 // TF_BLOCKDNN_VERBOSE=1: a line on stderr for every executed primitive,
 //
-//   tf_blockdnn conv avx512 direct nChw16c[1,2,8,8,16]->nChw16c[1,4,8,8,16] k3x3 s1x1 d1x1
-//       p1x1 g1 scratch 98304 user "eltwise(relu)" 35.2us
+//   tf_blockdnn conv avx512 direct [1,2,8,8,16] [3,3,32,64]->[1,4,8,8,16] channels=32 padding="SAME"
+//       scratch 98304 user packs 73728 in place 35.2us
 //
-// that is: name, ISA, algorithm, layouts and shapes, window, scratch bytes and who
-// provided them, post-ops, and the time it took. "packs N" follows the scratch where
-// weights were packed into N bytes for this execution only.
+// that is: name, ISA, algorithm, shapes of inputs and outputs, attributes that are not their
+// defaults, scratch bytes and who provided them, the bytes into which weights were packed for this
+// execution only, whether the result took the memory of an input, and the time it took.
 #pragma once
 
 #include <chrono>
