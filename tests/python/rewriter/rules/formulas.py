@@ -245,6 +245,7 @@ class Run:
 
     def __init__(self, draw: Draw, dtype, spoilt: int = -1):
         self.draw, self.dtype, self.spoilt, self.moved = draw, dtype, spoilt, False
+        self.is_far = draw.of(True, False)
         self.count, self.new = 0, set()  # sites so far, and those of the op that comes next
 
     def __getattr__(self, name: str):
@@ -265,14 +266,15 @@ class Run:
         names = list(inspect.signature(function).parameters)
         for key in [key for key in attributes if key not in names]:  # which the sibling has not
             del attributes[key]
-        sites = self.new.union(*(arg.sites for arg in args if isinstance(arg, Value)))
         inputs = definition(name).input_arg
         if inputs[0].number_attr:  # many tensors, then one for each other input
             many = len(args) - len(inputs) + 1
             args = ([value.tensor for value in args[:many]], *args[many:])
         if attributes.get("DstT") == tf.float32:
             attributes["DstT"] = self.dtype
+        sites = self.new.union(*(arg.sites for arg in args if isinstance(arg, Value)))
         inputs = dict(zip(names, map(self._input, args), strict=False))
+        sites |= self.new  # with its numbers
         self.new = set()
         result = Value(self, None, frozenset(sites))
         try:
@@ -292,8 +294,8 @@ class Run:
         if isinstance(value, int | float):
             if self._is_spoilt():
                 up = np.nextafter(np.float32(value), np.float32(np.inf))
-                self.moved = self.spoilt % 2 == 0  # More than rounding: that is no such formula.
-                value = value + 1e-4 if self.moved else float(up)
+                self.moved = self.is_far  # More than rounding: that is no such formula.
+                value = value + (4e-6 * abs(value) or 1e-4) if self.moved else float(up)
             return tf.constant(value, self.dtype)
         if isinstance(value, list) and all(isinstance(n, int) for n in value):
             if self._is_spoilt():
