@@ -30,7 +30,7 @@ def flatten_products(body: Body, context: Context) -> None:
             known = node.name in dict(context.report.declined)  # as part of an attention
             if len(node.inputs) == 2 and (reason := _flatten(node, body)) and not known:
                 context.report.decline(node.name, reason)
-        elif node.op in UNARY | BINARY and _works_on_rows(node, views):
+        elif node.op in UNARY | BINARY | _SUMS and _works_on_rows(node, views):
             views.sink(node)
 
 

@@ -105,6 +105,17 @@ def test_work_behind_rows_with_a_bias_is_fused(x, weights):
     return tf.nn.gelu(tf.reshape(rows, [2, 7, 24]), True)
 
 
+def test_a_bias_behind_the_axes_of_rows_is_fused(rewrite, weights):
+    """MobileViT's patches."""
+
+    def function(x):
+        rows = tf.reshape(tf.matmul(x, weights(20, 24)), [2, 7, 24])
+        return tf.nn.bias_add(rows, weights(24))
+
+    result = rewrite(function, [14, 20])
+    assert result.post_ops("BlockdnnInnerProduct") == ["binary(add,channel)"]
+
+
 def test_a_bias_of_zeros_is_nothing(rewrite, weights):
     result = rewrite(
         lambda x: tf.nn.relu(tf.matmul(x, weights(40, 24)) + np.zeros(24, "f")), [None, 40]
