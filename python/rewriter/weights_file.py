@@ -76,12 +76,9 @@ class SavedWeights(resource.CapturableResource):
         library().blockdnn_load_weights(handle, path, self._dtype, self._shape, at)
 
     def _trackable_children(self, save_type="checkpoint", **kwargs):
-        """With functions that a load need not trace to call them, and none that does nothing."""
+        """Without a function that does nothing, and that each load would trace."""
         children = super()._trackable_children(save_type, **kwargs)
         children.pop("_destroy_resource", None)
-        for name in children.keys() & {"_create_resource", "_initialize"}:
-            children[name] = concrete = children[name].get_concrete_function()
-            concrete.get_concrete_function = lambda itself=concrete: itself
         return children
 
 
@@ -96,8 +93,6 @@ def saved_weights(variables: Sequence[tf.Variable], path: str) -> list[SavedWeig
 
 def loaded_weights(thing) -> list:
     """Of what was loaded in the place of SavedWeights: that, and its asset; of others nothing."""
-    initialize = getattr(thing, "_initialize", None)
-    functions = getattr(initialize, "concrete_functions", [initialize])
-    graphs = (function.graph for function in functions if hasattr(function, "graph"))
-    ops_of = (op.type for graph in graphs for op in graph.get_operations())
+    functions = getattr(getattr(thing, "_initialize", None), "concrete_functions", ())
+    ops_of = (op.type for f in functions for op in f.graph.get_operations())
     return [thing, thing.file] if "BlockdnnLoadWeights" in ops_of else []

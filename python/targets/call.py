@@ -60,10 +60,6 @@ class Call:
         self.concrete, self.trackables = rewritten.concrete, rewritten.trackables
         self.report, self._sizes = rewritten.report, rewritten.sizes
         self._bind_as(original, **bound)
-        self._captured = self.concrete.captured_inputs
-        inputs = self.concrete.inputs[: len(self.concrete.inputs) - len(self._captured)]
-        self._specs = [(tensor.dtype, tensor.shape) for tensor in inputs]
-        self._run = _runner(self.concrete)
         self._run_eagerly(self.concrete, rewritten.keeps_memory)
         self._weights, self._no_gradient = weights, why_none(self.concrete)
 
@@ -81,8 +77,11 @@ class Call:
         self.count = count if _takes_flat(original, count) else -1
 
     def _run_eagerly(self, concrete, *choices) -> None:
-        """Lets the library run the function on eager tensors, where it can."""
-        self._pack = _packer(concrete)
+        """Makes what eager calls need, of which the library runs those that it can."""
+        self._captured = concrete.captured_inputs
+        inputs = concrete.inputs[: len(concrete.inputs) - len(self._captured)]
+        self._specs = [(tensor.dtype, tensor.shape) for tensor in inputs]
+        self._run, self._pack = _runner(concrete), _packer(concrete)
         self._direct = eager_path(concrete, self._pack, *choices)
         self._eager = self._first
 

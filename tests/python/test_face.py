@@ -112,7 +112,7 @@ def test_a_loaded_result_is_called_without_the_rewriter(tmp_path):
         LOADED + "import numpy as np, tensorflow as tf, tf_blockdnn as bd\n"
         "fast = bd.load(sys.argv[1])\n"
         "x = np.ones((2, 8, 8, 3), 'f')\n"
-        "results = [fast(x), fast(image=x), fast(tf.constant(x))]\n"
+        "results = [fast(x), fast(image=x), fast(tf.constant(x)), fast(x.tolist())]\n"
         "others = loaded('graph', 'layers', 'lite', 'ops', 'rewriter.r', 'targets.keras')\n"
         "assert not others, others\n"
         "results.append(tf.function(lambda x: fast(x))(tf.constant(x)))\n"

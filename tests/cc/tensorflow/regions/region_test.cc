@@ -76,7 +76,6 @@ class SumAndProductOp : public LaunchOpKernel<SumAndProduct> {
         },
         &launch->plan);
   }
-  std::string Describe(OpKernelContext*, const SumAndProduct&, bool) const override { return ""; }
   BlockedTensors Blocked(OpKernelContext*) const override { return {}; }
 
   PlanCache<Plan> plans_;
