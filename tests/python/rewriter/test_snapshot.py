@@ -410,7 +410,9 @@ def test_live_weights_follow_the_original(kind, case, tmp_path):
     for variable in [None, *held.variables]:  # each is noticed by itself
         if variable is not None:
             variable.assign(variable * 0.25 + 0.5)
-            np.testing.assert_allclose(outer(x), function(x), rtol=1e-4, atol=1e-4)
+            wanted = function(x).numpy()
+            bound = 1e-4 + 1e-6 * np.abs(wanted).max()  # sums of some weights are thousands
+            np.testing.assert_allclose(outer(x), wanted, rtol=1e-4, atol=bound)
         _check_live(fast, function, x)
     fast.save(tmp_path / "fast")
     loaded = tf.saved_model.load(tmp_path / "fast").signatures["serving_default"]
