@@ -76,6 +76,7 @@ class SumAndProductOp : public LaunchOpKernel<SumAndProduct> {
         },
         &launch->plan);
   }
+  std::string Describe(OpKernelContext*, const SumAndProduct&) const override { return ""; }
   BlockedTensors Blocked(OpKernelContext*) const override { return {}; }
 
   PlanCache<Plan> plans_;
