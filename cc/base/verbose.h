@@ -1,7 +1,7 @@
 // TF_BLOCKDNN_VERBOSE=1: a line on stderr for every executed primitive,
 //
-//   tf_blockdnn conv avx512 direct [1,2,8,8,16] [3,3,32,64]->[1,4,8,8,16] channels=32 padding="SAME"
-//       scratch 98304 user packs 73728 in place 35.2us
+//   tf_blockdnn conv avx512 direct [1,2,8,8,16] [3,3,32,64]->[1,4,8,8,16] channels=32
+//       padding="SAME" scratch 98304 user packs 73728 in place 35.2us
 //
 // that is: name, ISA, algorithm, shapes of inputs and outputs, attributes that are not their
 // defaults, scratch bytes and who provided them, the bytes into which weights were packed for this
