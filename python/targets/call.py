@@ -153,7 +153,7 @@ class Call:
 
     def _run_flat(self, inputs: list) -> list:
         """The function where somebody may want its gradient, or inside another function."""
-        results = self.concrete._call_flat(inputs, self._captured)
+        results = self.concrete._call_flat(inputs, self.concrete.captured_inputs)
         flat = tf.nest.flatten(results, expand_composites=True)
         flat = [result for result in flat if result is not None]
         if not context.executing_eagerly():
@@ -198,7 +198,7 @@ class LoadedCall(Call):
             raise AttributeError(name)
         with tf.init_scope():
             made = vars(run_unwatched(self._convert))
-        vars(self).update(made | {"_eager": self._eager, "_direct": self._direct})
+        vars(self).update(made | vars(self))  # Eager calls go on as they were, also in threads.
         return made[name]
 
 
