@@ -28,7 +28,12 @@ def test_usage(kind):
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(seed(_SEED)(lambda: Usage(kind)), settings=run)
+    steps = set()
+    run_state_machine_as_test(seed(_SEED)(lambda: Usage(kind, steps)), settings=run)
+    rules = {rule for rule, *_ in steps}
+    print(f"{kind}: {len(steps)} different steps by {len(rules)} rules")
+    # A program of Hypothesis's own choice would be the same step again and again.
+    assert len(rules) > 2 and len(steps) > _LENGTH // 2
 
 
 @pytest.mark.parametrize("way", ["eager", "in_a_function", "gradient"])
