@@ -267,15 +267,18 @@ def _softmax(a, src):
     return _finish({"post_ops": ""}, tf.nn.softmax(src), (), None, 0, 1.0)
 
 
+def _epsilon(a):
+    """As the ops and TensorFlow read it, whose threads take a denormal number as zero."""
+    return a["epsilon"] if abs(a["epsilon"]) >= np.finfo(np.float32).tiny else 0.0
+
+
 def _layer_norm(a, src, gamma, beta):
-    if a["epsilon"] < 1e-30:  # zero to whoever flushes denormals
-        return None
     c = a["channels"]
     x = plain_channels(src, a["layout"], c).astype(np.float64)
     rows = zip((gamma, beta), a["offsets"], strict=True)
     gamma, beta = (row.reshape(-1)[offset : offset + c] for row, offset in rows)
     x = x - x.sum(-1, keepdims=True) / c if a["centered"] else x
-    scale = 1 / np.sqrt(np.square(x).sum(-1, keepdims=True) / c + a["epsilon"])
+    scale = 1 / np.sqrt(np.square(x).sum(-1, keepdims=True) / c + _epsilon(a))
     result = x * scale * gamma + beta
     return _finish({"post_ops": ""}, result, (), a["layout"], c, np.max(scale, initial=1.0))
 
@@ -285,7 +288,7 @@ def _batch_norm(a, src, gamma, beta):
     axes = tuple(range(x.ndim - 1))
     if not x.size:
         return None
-    scale = gamma / np.sqrt(x.var(axes) + a["epsilon"])
+    scale = gamma / np.sqrt(x.var(axes) + _epsilon(a))
     y = (x - x.mean(axes)) * scale + beta
     return _finish({"post_ops": ""}, y, (), "nChw16c", a["channels"], np.max(np.abs(scale)))
 

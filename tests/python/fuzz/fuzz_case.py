@@ -1,5 +1,6 @@
 """One case of the fuzzer: draws a call, makes it in two ways, and judges what comes of it."""
 
+import dataclasses
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -51,11 +52,16 @@ def _undefined(call):
     return part or call.op == "BlockdnnThreads"
 
 
-def _miscounted(call):
-    """Whether an attribute that counts tensors says another number."""
-    arguments = zip(definitions()[call.op].input_arg, call.inputs, strict=False)
-    counts = {a.number_attr: len(group) for a, group in arguments if a.number_attr}
-    return any(call.attrs.get(name, count) != count for name, count in counts.items())
+def _counted(call):
+    """The call whose tensors are shared out as attributes count them; None if they cannot be."""
+    left, groups = call.arrays(), []
+    for argument, group in zip(definitions()[call.op].input_arg, call.inputs, strict=True):
+        count = call.attrs.get(argument.number_attr, len(group))
+        if count > len(left):
+            return None
+        groups.append(left[:count])
+        left = left[count:]
+    return None if left else dataclasses.replace(call, inputs=groups)
 
 
 def judge(call, d, valid):
@@ -71,7 +77,7 @@ def judge(call, d, valid):
         return known.setdefault((i, j), d.chance(0.9 if j < 0 else 0.6))
 
     other = _attempt(d.of(in_graph, in_region), call, is_known)
-    if _miscounted(call):  # no such call can be made eagerly
+    if (call := _counted(call)) is None:  # no such call can be made eagerly
         return ("refused", None) if isinstance(other, Exception) else ("", "tensors miscounted")
     one = _attempt(eagerly, call)
     if isinstance(one, Exception) or isinstance(other, Exception):
