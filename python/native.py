@@ -203,6 +203,7 @@ _C_FUNCTIONS = {
     "BlockdnnMakeTensorDesc": (_error, [_text, _text, CList, CList, ctypes.c_int64, _desc]),
     "BlockdnnSubmemory": (_error, [_desc, CList, CList, _desc]),
     "BlockdnnPackCount": (ctypes.c_int64, []),
+    "BlockdnnCheckWeights": (_error, [_pointer]),
     "BlockdnnReturnFreeMemory": (None, []),
     "BlockdnnMakeEagerCall": (_error, [_text, _eager, _pointer, _int, _int, _pointers]),
     "BlockdnnRunEagerCall": (_int, [_pointer, _pointer, ctypes.POINTER(CArray), _pointer]),

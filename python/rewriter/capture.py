@@ -48,6 +48,7 @@ from ..tensorflow_private import (
     variable_behind,
 )
 from . import ordering
+from .weights_file import checked
 
 # These keep Grappler from inlining a call.
 XLA = "_XlaMustCompile"
@@ -289,12 +290,13 @@ def variables_of(captures: Mapping, moment: Mapping[int, tuple] = {}) -> dict:
     variables = {}
     for key, handle in captures.items():
         if (held := variable_behind(handle)) is not None:
-            read = functools.partial(read_variable, handle, held[0])
-            kept = moment.get(id(handle))
-            variables[key] = Variable(
-                _as_tuple(held[1]), read if kept is None else lambda k=kept: k[1]
-            )
+            read = functools.partial(_value_of, handle, held[0], moment.get(id(handle)))
+            variables[key] = Variable(_as_tuple(held[1]), read)
     return variables
+
+
+def _value_of(handle, dtype, kept: tuple | None):
+    return checked(read_variable(handle, dtype) if kept is None else kept[1])
 
 
 def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[str]):

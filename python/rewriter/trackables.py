@@ -28,7 +28,7 @@ from ..tensorflow_private import (
     variable_behind,
 )
 from .capture import read_variable
-from .weights_file import in_file
+from .weights_file import checked, in_file
 
 BUNDLE = "blockdnn_weights"
 # Their functions name much, and nothing of the user's.
@@ -68,7 +68,7 @@ class Bundles:
             if (held := self.moment.get(id(handle))) is not None:
                 with tf.init_scope():
                     now = read_variable(handle, held[1].dtype)
-                if not _is_same(np.asarray(now), np.asarray(held[1])):
+                if not _is_same(np.asarray(checked(now)), np.asarray(checked(held[1]))):
                     others.append(variable)
         return others
 

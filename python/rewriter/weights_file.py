@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 import numpy as np
 import tensorflow as tf
 
-from ..native import library
+from ..native import c_call, library
 from ..tensorflow_private import asset, resource
 
 _ALIGN = 64  # bytes
@@ -31,6 +31,16 @@ def in_file(values: np.ndarray) -> tf.Tensor:
         except (OSError, tf.errors.OpError):
             pass
     return tf.convert_to_tensor(values)
+
+
+def checked(weights: tf.Tensor) -> tf.Tensor:
+    """The tensor, before it is read here, where a page that its file has lost would be a signal.
+
+    Raises:
+      ValueError: somebody has written into the file in which it lies.
+    """
+    c_call("BlockdnnCheckWeights", np.asarray(weights).ctypes.data)
+    return weights
 
 
 def is_large(values) -> bool:
@@ -85,7 +95,7 @@ class SavedWeights(resource.CapturableResource):
 def saved_weights(variables: Sequence[tf.Variable], path: str) -> list[SavedWeights]:
     """What stands for the variables in a SavedModel, whose asset is written to `path`."""
     with open(path, "wb") as file:
-        offsets = write(file, (np.asarray(variable.read_value()) for variable in variables))
+        offsets = write(file, (np.asarray(checked(v.read_value())) for v in variables))
     held = asset.Asset(path)
     pairs = zip(variables, offsets, strict=True)
     return [SavedWeights(variable, held, offset) for variable, offset in pairs]

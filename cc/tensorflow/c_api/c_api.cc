@@ -10,6 +10,7 @@
 #include "cc/tensorflow/op_base/memory_plan.h"
 #include "cc/tensorflow/regions/free_memory.h"
 #include "cc/tensorflow/weights/pack_registry.h"
+#include "cc/tensorflow/weights/weights_file.h"
 
 namespace bd {
 
@@ -155,3 +156,7 @@ const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_bytes, Blo
 void BlockdnnReturnFreeMemory() { bd::ReturnFreeMemory(); }
 
 int64_t BlockdnnPackCount() { return bd::PackCount(); }
+
+const char* BlockdnnCheckWeights(const void* data) {
+  return bd::ErrorToC(std::string(bd::WeightsFile::CheckAt(data).message()));
+}

@@ -76,6 +76,9 @@ BD_EXPORT const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_
 // How often weights have been packed since the library was loaded.
 BD_EXPORT int64_t BlockdnnPackCount();
 
+// An error where `data` lies in a mapped file of weights into which somebody has written.
+BD_EXPORT const char* BlockdnnCheckWeights(const void* data);
+
 // Gives memory that was freed, but that TensorFlow and the C library keep for later, back to the
 // system. Safe to call at any time.
 BD_EXPORT void BlockdnnReturnFreeMemory();

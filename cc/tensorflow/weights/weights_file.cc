@@ -154,6 +154,16 @@ absl::Status WeightsFile::Check() const {
                    "another folder, or rename it into the place of the old one"));
 }
 
+absl::Status WeightsFile::CheckAt(const void* data) {
+  const char* const at = static_cast<const char*>(data);
+  std::lock_guard<ForkSafeMutex> lock(TheMapped().mutex);
+  for (const WeightsFile* file : TheMapped().files) {
+    const char* const first = file->base<char>();
+    if (first <= at && at < first + file->size_) return file->Check();
+  }
+  return absl::OkStatus();
+}
+
 WeightsFile* WeightsFile::Of(const Tensor& tensor) {
   auto* const buffer =
       const_cast<tensorflow::TensorBuffer*>(tensorflow::DMAHelper::buffer(&tensor));

@@ -37,6 +37,9 @@ class WeightsFile : public tensorflow::TensorBuffer {
   // were, or are gone.
   absl::Status Check() const;
 
+  // Check of the file in which `data` lies, if there is one.
+  static absl::Status CheckAt(const void* data);
+
   // Where packed forms of its tensors are kept, or null.
   PackFolder* packs() const { return packs_.get(); }
 

@@ -210,6 +210,9 @@ def test_a_signature_alone_has_them(saved, x):
     assert not _mappings()
 
 
+_WRITTEN_INTO = "somebody has written into .*blockdnn_weights while its weights are in use"
+
+
 @pytest.mark.parametrize("batch", [1, 3])  # whose form is packed, and is not
 def test_a_file_that_somebody_writes_into_is_an_error(saved, x, batch):
     loaded, other = tf.saved_model.load(saved), bd.load(saved)
@@ -219,7 +222,17 @@ def test_a_file_that_somebody_writes_into_is_an_error(saved, x, batch):
     with open(asset, "r+b") as file:  # as `cp` does
         file.truncate()
     x = np.repeat(x, batch, 0)
-    message = "somebody has written into .*blockdnn_weights while its weights are in use"
     for call in (lambda: _call(loaded, x), lambda: other(x)):
-        with pytest.raises(tf.errors.FailedPreconditionError, match=message):
+        with pytest.raises(tf.errors.FailedPreconditionError, match=_WRITTEN_INTO):
             call()
+
+
+def test_so_it_is_where_python_reads_them(saved, x, tmp_path):
+    """Where a page that the file has lost would end the process."""
+    loaded, x = bd.load(saved), tf.constant(x)
+    os.truncate(_assets(saved)[0], 0)
+    with pytest.raises(ValueError, match=_WRITTEN_INTO), tf.GradientTape() as tape:
+        tape.watch(x)
+        loaded(x)
+    with pytest.raises(ValueError, match=_WRITTEN_INTO):
+        loaded.save(tmp_path / "again")
