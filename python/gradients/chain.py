@@ -182,13 +182,13 @@ class Chain:
             axes = spatial_axes(dy.shape.rank, self.layout)
             return tf.reshape(tf.reduce_sum(dy, axes), tf.shape(operand))
         if shape == "scalar":
-            grad = tf.reshape(tf.reduce_sum(dy), [1])
+            count, grad = 1, tf.reshape(tf.reduce_sum(dy), [1])
         else:
-            grad = channel_sums(dy, self.channels, self.layout)
-        static = operand.shape.num_elements()
-        if static != grad.shape[0]:
-            size = tf.size(operand) if static is None else static
-            grad = tf.pad(grad, [[offset, size - offset - grad.shape[0]]])
+            count, grad = self.channels, channel_sums(dy, self.channels, self.layout)
+        size = operand.shape.num_elements()
+        if size != count:
+            size = tf.size(operand) if size is None else size
+            grad = tf.pad(grad, [[offset, size - offset - count]])
         return tf.reshape(grad, tf.shape(operand))
 
 

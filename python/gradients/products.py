@@ -122,4 +122,5 @@ def _for_sequences(bias, scores):
     bias = bias[0] if bias.shape.rank == rank + 1 else bias
     if bias.shape.rank != rank or bias.shape[0] == 1:
         return bias
-    return tf.tile(bias, [tf.shape(scores)[0] // tf.shape(bias)[0], *[1] * (rank - 1)])
+    times = tf.shape(scores)[0] // tf.maximum(1, tf.shape(bias)[0])  # of no sequences none
+    return tf.tile(bias, [times, *[1] * (rank - 1)])

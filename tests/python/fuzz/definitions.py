@@ -24,7 +24,7 @@ def _chain(text, x, args, layout, channels):
             x = np.asarray(function(x))
             continue
         operand = next(re.fullmatch(r"#(\d+)(?:@(\d+))?", w) for w in words if w[0] == "#")
-        y, offset = args[int(operand[1])], int(operand[2] or 0)
+        y, offset = args[int(operand[1])].astype(x.dtype), int(operand[2] or 0)
         if kind == "sum":
             scale = float(words[1].partition("=")[2]) if len(words) > 1 else 1.0
             x = x + np.float32(scale) * plain_channels(y, layout, channels)
@@ -41,9 +41,11 @@ def _chain(text, x, args, layout, channels):
 
 def _finish(a, x, args, layout, channels, scale):
     """The expectation of an op with a chain, whose sums have terms of magnitude `scale`."""
-    x = _chain(a["post_ops"], np.asarray(x, np.float32), args, layout, channels)
-    if x is None or a.get("pool"):
+    x = _chain(a["post_ops"], np.asarray(x), args, layout, channels)
+    if x is None:
         return None
+    if a.get("pool"):
+        x = tf.nn.max_pool2d(tf.constant(x), a["pool"], a["pool"], "VALID").numpy()
     part = list(a.get("dst_part", ()))
     if part and not a["num_into"]:
         return None
@@ -182,7 +184,7 @@ def _pool(a, src, *rest):
     padding = "VALID" if a["padding"] == "EXPLICIT" else a["padding"]
     window = (a["ksize"], a["strides"], padding)
     if a["kind"] == "max":
-        y = tf.nn.max_pool2d(np.pad(x, pads, constant_values=-np.inf), *window)
+        y = tf.nn.max_pool2d(tf.constant(np.pad(x, pads, constant_values=-np.inf)), *window)
     else:
         y = tf.nn.avg_pool2d(np.pad(x, pads), *window)
         y = y / tf.nn.avg_pool2d(np.pad(np.ones_like(x), pads), *window)

@@ -20,12 +20,14 @@ def inner_product(d):
     ic, oc = d.of(1, 5, 16, 70, 130), d.of(1, 3, 16, 33, 100)
     rows = [d.of(0, 1, 1, 2, 7, 33) for _ in range(d.of(1, 1, 0, 2))]
     chain, args = some_chain(d, None, oc, rows)
+    offset = d.of(0, 0, 5)
     return Call(
         "BlockdnnInnerProduct",
-        [[d.array(*rows, ic)], [d.array(ic, oc)], args, []],
+        [[d.array(*rows, ic)], [d.array(offset + ic * oc)], args, []],
         {
             "num_args": len(args),
             "weights_shape": [ic, oc],
+            "weights_offset": offset,
             "post_ops": chain,
             "constant_weights": d.chance(),
             "algorithm": d.of("auto", "auto", "direct"),
@@ -37,14 +39,15 @@ def inner_product(d):
 def packed_matmul(d):
     m, k, n = d.of(0, 1, 7, 40), d.of(1, 5, 64, 100), d.of(1, 3, 16, 70)
     transpose_a, transpose_b, add = d.chance(), d.chance(), d.chance(0.3)
-    chain, args = some_chain(d, None, n, [m])
+    rows = [m] if transpose_a else [*d.of([], [], [2]), m]
+    chain, args = some_chain(d, None, n, rows)
     return Call(
         "BlockdnnPackedMatmul",
         [
-            [d.array(k, m) if transpose_a else d.array(m, k)],
+            [d.array(k, m) if transpose_a else d.array(*rows, k)],
             [d.array(n, k) if transpose_b else d.array(k, n)],
             args,
-            [d.array(m, n)] if add else [],
+            [d.array(*rows, n)] if add else [],
             [],
         ],
         {

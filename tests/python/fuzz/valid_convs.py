@@ -13,7 +13,7 @@ def some_channels(d):
 
 def some_plane(d, least=1, most=12):
     """Batch, height, width; sometimes there is nothing."""
-    n = 0 if d.chance(0.05) else d.to(1, 3)
+    n = 0 if d.chance(0.1) else d.to(1, 3)
     h, w = (0 if d.chance(0.02) else d.to(least, most) for _ in range(2))
     return n, h, w
 
@@ -36,6 +36,10 @@ def some_window(d, kernel, size, dilation=1):
 def some_chain(d, layout, channels, dst):
     """A chain and its operands; `dst` is (n, h, w), or the plain shape without the last axis."""
     entries, args = [], []
+    if d.chance(0.25):
+        offset = d.of(0, 3)
+        entries.append(f"binary(add,channel,#0{f'@{offset}' if offset else ''})")
+        args.append(d.array(offset + channels))
     for _ in range(d.of(0, 0, 1, 2, 3)):
         kind = d.of("eltwise", "eltwise", "binary", "sum")
         if kind == "eltwise":
@@ -94,7 +98,7 @@ def conv(d):
     if d.chance(0.3):
         oc = groups = ic
     elif d.chance(0.2):
-        ic, oc, groups = 32, d.of(32, 64), 2
+        ic, oc, groups = d.of((32, 32, 2), (32, 64, 2), (20, 30, 5), (10, 20, 10))
     if groups > 1:
         src_layout = dst_layout = "nChw16c"
     n, h, w = some_plane(d)
@@ -112,7 +116,7 @@ def conv(d):
     # What Winograd's tiles hold whole windows of.
     may_pool = kernel in ([3, 3], [5, 5]) and strides == [1, 1] and dilation == groups == 1
     may_pool = may_pool and algorithm in ("auto", "winograd")
-    may_pool = may_pool and dst_layout != "nhwc" and not chain and not into and min(out) > 1
+    may_pool = may_pool and dst_layout != "nhwc" and not args and not into and min(out) > 1
     return Call(
         "BlockdnnConv",
         [[src], [d.array(offset + kernel[0] * kernel[1] * ic // groups * oc)], args, [], [], into],
@@ -182,8 +186,8 @@ def conv_transpose(d):
     out, crops = [], []
     for size, k, s in zip((h, w), kernel, strides, strict=True):
         whole = (size - 1) * s + k
-        most = max(0, min(k - 1, whole // 2))
-        before, after = d.to(0, most), d.to(0, most)
+        most = max(0, min(d.of(k - 1, k - 1, k + 1), whole // 2))
+        before, after = d.to(0, most), -1 if d.chance(0.1) else d.to(0, most)
         crops += [before, after]
         out.append(whole - before - after if size else 0)
     layout = "nhwc" if oc < BLOCK and d.chance() else "nChw16c"
@@ -214,7 +218,7 @@ def conv_volume(d):
     ic, oc = some_channels(d), some_channels(d)
     n, h, w = some_plane(d, most=7)
     depth, kernel = d.to(1, 5), [d.to(1, 3), d.to(1, 3), d.to(1, 4)]
-    strides = [d.to(1, 3), d.to(1, 3), d.to(1, 4)]
+    strides = d.of([1, 1, 1], [d.to(1, 3), d.to(1, 3), d.to(1, 4)])
     fits = all(k <= s for k, s in zip(kernel, (depth, h, w), strict=True))
     padding = d.of("SAME", "VALID") if fits else "SAME"
     out = window_results(padding, [], kernel, strides, (depth, h, w))
@@ -240,9 +244,15 @@ def conv_volume(d):
     )
 
 
+def _splits_blocks(a):
+    """Whether groups are neither depthwise nor whole blocks: TensorFlow differentiates these."""
+    sizes = a["weights_shape"][2], a["weights_shape"][3] // a["groups"]
+    return a["groups"] > 1 and sizes != (1, 1) and any(size % BLOCK for size in sizes)
+
+
 def backward_weights(d):
     call = conv(d)
-    while call.attrs["dst_part"] or call.attrs["src_part"]:
+    while any(call.attrs[name] for name in ("dst_part", "src_part")) or _splits_blocks(call.attrs):
         call = conv(d)
     a = call.attrs
     src = call.inputs[0][0].shape
