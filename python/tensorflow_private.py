@@ -278,6 +278,16 @@ def bind_by_names(function, args: tuple, kwargs: Mapping) -> list:
     return inputs
 
 
+def name_inputs_as(function, original) -> None:
+    """Gives a ConcreteFunction the names that its tensors have in calls and signatures of another.
+
+    Tracing anew takes those of the other's specs, which differ where arguments are containers.
+    """
+    names = original._arg_keywords
+    if names is not None and len(names) == len(function._arg_keywords):
+        function._arg_keywords = list(names)
+
+
 def defaults_of(function) -> dict:
     """name -> default of the arguments of a tf.function."""
     return dict(function._default_values)

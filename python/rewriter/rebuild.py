@@ -13,6 +13,7 @@ from ..tensorflow_private import (
     functions_of,
     handle_data_util,
     marked,
+    name_inputs_as,
     ops,
     results_of,
     type_of,
@@ -63,7 +64,9 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
     body.__name__ = "optimized"
     if function_type is not None:
         body.__signature__ = call_signature(function_type)
-    return traced(body, graph_def.library.function, *args, **kwargs)
+    rewritten = traced(body, graph_def.library.function, *args, **kwargs)
+    name_inputs_as(rewritten, original)
+    return rewritten
 
 
 def _describe_results(graph) -> None:

@@ -22,6 +22,7 @@ def test_nested_inputs_and_outputs(image, conv):
     concrete = function.get_concrete_function(spec, tf.TensorSpec([]), flag=True)
     rewritten = optimize_concrete(concrete).concrete
     assert str(rewritten.structured_input_signature) == str(concrete.structured_input_signature)
+    assert rewritten._arg_keywords == concrete._arg_keywords  # as signatures name the tensors
     inputs = {"image": image(1, 6, 6, 3), "other": [tf.constant([1.0, 2.0]), tf.constant(7)]}
     wanted = concrete(inputs, tf.constant(3.0), flag=True)
     got = rewritten(inputs, tf.constant(3.0), flag=True)
