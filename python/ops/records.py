@@ -14,7 +14,7 @@ from .movement.rows import ROW_MOVES, MirrorPad, Reverse, Roll, Sampling, Tile, 
 from .movement.shuffle import Shuffle
 from .movement.update_slice import UpdateSlice
 from .pixels.batch_norm import BatchNorm, FoldBatchNorm
-from .pixels.eltwise import Eltwise, FakeQuantize
+from .pixels.eltwise import BroadcastProduct, BroadcastSum, Eltwise, FakeQuantize
 from .pixels.layer_norm import LayerNorm
 from .pixels.softmax import Softmax
 from .pixels.squeeze_excite import SqueezeExcite

@@ -6,6 +6,7 @@ import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2
 
 from ...graph import FLOAT32, INT32, Node, Ref
+from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
 from ..arguments import as_before, as_images, static_channels, types_of
 from ..bind_post_ops import Destination, bind_post_ops, with_sum
@@ -13,7 +14,7 @@ from ..bundle import Bundle
 from ..call import OpCall, function_of
 from ..post_op_entry import place_of
 from ..post_ops import PostOps
-from ..record import InPlace, Layout, Quantization, WithSum
+from ..record import InPlace, Layout, Quantization, Record, WithSum
 from ..steps import write_chain
 
 
@@ -27,6 +28,32 @@ class Eltwise(WithSum, InPlace, title="element-wise op"):
         chain, args = write_chain(self.chain, inputs, bundle, self.sum_role)
         sums = [inputs[self.sum_role]] if self.sum_role else []
         return self.attributes() | {"post_ops": chain}, [inputs["src"], args, sums]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broadcast(Record):
+    """TensorFlow's op of two pictures, of which either may be broadcast to the other, on blocks.
+
+    Attributes:
+        other_layout: of the second one; that of a constant in blocks, which needs no reorder, is
+            said to be plain.
+    """
+
+    operands = ("src", "other")
+    other_layout: Layout = BLOCKED
+
+    def layout_of(self, role: str) -> Layout:
+        return self.src_layout if role == "src" else self.other_layout
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroadcastSum(Broadcast, op="AddV2", title="broadcast sum"):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroadcastProduct(Broadcast, op="Mul", title="broadcast product"):
+    pass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,8 @@ from ....ops.records import (
     BLOCKED,
     NHWC,
     ROW_MOVES,
+    BroadcastProduct,
+    BroadcastSum,
     Concat,
     Conv,
     Convolution,
@@ -44,7 +46,7 @@ _ALWAYS_REPORTED = frozenset(
 _ASK_LITTLE = frozenset({"Identity", "IdentityN", "Shape", *softmax.RULE.ROOTS})
 # What costs as much as it gains where nothing after it reads blocks; all else becomes ours wherever
 # it reads them.
-_IF_WANTED = (Conv, Eltwise, Join, Pad, Reshape, *ROW_MOVES)
+_IF_WANTED = (BroadcastProduct, BroadcastSum, Conv, Eltwise, Join, Pad, Reshape, *ROW_MOVES)
 _NO_WINOGRAD = frozenset({"direct", "paired", "auto_smallest"})
 _UNWANTED = "nothing after it wants blocks"
 
@@ -142,8 +144,8 @@ class LayoutState:
             return False
         if node.op in reduce.ROOTS and replacement.root not in self.spans:
             return True  # It writes little, in either layout.
-        is_spread = node.op in spread.ROOTS and spread.picture(node, self.body) != index
-        reads = node.inputs[index] in replacement.inputs.values() and not is_spread
+        is_plane = node.op in spread.ROOTS and spread.picture(node, self.body) == 1 - index
+        reads = node.inputs[index] in replacement.inputs.values() and not is_plane
         return reads and Ref(replacement.root)
 
 

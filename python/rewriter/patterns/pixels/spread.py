@@ -2,16 +2,28 @@
 
 x [N, H, W, C] o s [N, H, W, 1]: a 1x1 convolution of s by ones, whose chain is o x
 x [N, H, W, C] o s [N, H, 1, C]: o of x and of s with its column repeated; rows, too
+
+A sum or product of pictures whose sizes may differ, or of one and a constant of its pixels, is
+TensorFlow's own on blocks, which looks at the sizes when it runs; tails stay zero.
 """
 
 import numpy as np
 
-from ....graph import Body, Node
-from ....ops.records import NHWC, Conv, Eltwise, Resize
+from ....graph import Body, Node, Ref, Writer, is_float32
+from ....ops.records import (
+    BLOCK,
+    NHWC,
+    BroadcastProduct,
+    BroadcastSum,
+    Conv,
+    Eltwise,
+    Resize,
+)
 from ...context import Context
 from ...rules import Replacement
 from .elementwise.functions import chain
 
+_ON_BLOCKS = {"Add": BroadcastSum, "AddV2": BroadcastSum, "Mul": BroadcastProduct}
 ROOTS = ("Add", "AddV2", "Maximum", "Minimum", "Mul", "RealDiv", "Sub")
 _UNPROVEN = "its operands are not proven to be of one size: give sizes in input_signature"
 
@@ -19,8 +31,10 @@ _UNPROVEN = "its operands are not proven to be of one size: give sizes in input_
 def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     """The work of `node`, if one of its operands is spread over the other."""
     at = picture(node, body)
-    if at is None or node.controls:
-        return _UNPROVEN if _may_spread(node, body) else None
+    if node.controls:
+        return None
+    if at is None:
+        return _on_blocks(node, body)
     x, spread = node.inputs[at], node.inputs[1 - at]
     sizes, spread_sizes = body.shapes.shape(x), body.shapes.shape(spread)
     common = dict(origin=node.name, channels=sizes[3])
@@ -41,10 +55,60 @@ def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     )
 
 
+def _on_blocks(node: Node, body: Body) -> Replacement | str | None:
+    """TensorFlow's op on blocks, if one of them may be broadcast to the other."""
+    record, at = _ON_BLOCKS.get(node.op), pixels(node, body)
+    if at is None and not _may_spread(node, body):
+        return None
+    if record is None:
+        return _UNPROVEN if at is None else None
+    src, other = node.inputs if at != 0 else node.inputs[::-1]
+    common = dict(origin=node.name, channels=body.shapes.shape(src)[3])
+    if at is None:
+        return Replacement(record(**common), {"src": src, "other": other}, node.name)
+    return Replacement(
+        record(other_layout=NHWC, **common),
+        {"src": src},
+        node.name,
+        prepare=lambda write: {
+            "src": src,
+            "other": _blocks(write, other, body, common["channels"]),
+        },
+    )
+
+
+def _blocks(write: Writer, constant: Ref, body: Body, channels: int) -> Ref:
+    """Blocks of a constant, which are made once."""
+    each = write.add("each", "Mul", constant, np.ones((1, 1, 1, channels), np.float32))
+    h, w = body.shapes.shape(each)[1:3]
+    blocks, tail = -(-channels // BLOCK), -channels % BLOCK
+    filled = write.add("filled", "Pad", each, [[0, 0], [0, 0], [0, 0], [0, tail]])
+    apart = write.reshape("apart", filled, (1, h, w, blocks, BLOCK))
+    return write.add("blocks", "Transpose", apart, [0, 3, 1, 2, 4])
+
+
+def pixels(node: Node, body: Body) -> int | None:
+    """Which of the two operands is a constant of pixels that is spread over the other, if so."""
+    if len(node.inputs) != 2 or node.payload is not None or not is_float32(body.view, node.ref):
+        return None
+    for at, ref in enumerate(node.inputs):
+        sizes, shape = (body.shapes.shape(each) for each in (node.inputs[1 - at], ref))
+        if not body.constants.is_constant(ref) or sizes is None or shape is None:
+            continue
+        if len(sizes) == 4 and isinstance(sizes[3], int) and 2 < len(shape) <= 4:
+            shape = (1,) * (4 - len(shape)) + shape
+            fits = all(size in (1, whole) for size, whole in zip(shape, sizes, strict=True))
+            if fits and shape[0] == 1 and shape[1:3] != (1, 1):
+                return at
+    return None
+
+
 def _may_spread(node: Node, body: Body) -> bool:
     """Whether two pictures of the same channels have sizes that may differ."""
     shapes = [body.shapes.shape(ref) for ref in node.inputs]
-    if any(shape is None or len(shape) != 4 for shape in shapes) or shapes[0][3] != shapes[1][3]:
+    if any(shape is None or len(shape) != 4 for shape in shapes):
+        return False
+    if shapes[0][3] != shapes[1][3] or not isinstance(shapes[0][3], int):
         return False
     pairs = [pair for pair in zip(*shapes, strict=True) if pair[0] != pair[1]]
     return bool(pairs) and not any(isinstance(a, int) and isinstance(b, int) for a, b in pairs)

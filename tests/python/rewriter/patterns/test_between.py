@@ -86,6 +86,7 @@ def _joined_and_cut(x):
 
 
 _PADS = [[0, 0], [1, 2], [3, 0], [0, 0]]
+_PIXELS = np.float32(np.random.default_rng(4).integers(-2, 3, (1, 8, 9, 32)))
 # name -> what is computed of one tensor or two.
 WHOLE = {
     # Rows and columns.
@@ -135,6 +136,8 @@ WHOLE = {
     "a choice": lambda a, b: tf.where(a >= b, a, 2.0 * b),
     "a plane over channels": lambda x: x * tf.sigmoid(tf.reduce_mean(x, 3, keepdims=True)),
     "a row over columns": lambda x: x - tf.sigmoid(tf.reduce_max(x, 1, keepdims=True)),
+    "a constant of pixels": lambda x: x * _PIXELS[..., : x.shape[3]] + _PIXELS[0, :, :, :1],
+    "a slope a pixel": lambda x: tf.nn.relu(x) - _PIXELS[0, ..., : x.shape[3]] * tf.nn.relu(-x),
     "hard shrinkage": lambda a, b: tf.where(tf.abs(a) > 3.0, a, 0.0) + b,
 }
 
@@ -247,15 +250,19 @@ def test_sums_of_masks_are_counts(rewrite, image, keepdims, size):
         np.testing.assert_array_equal(got, wanted)
 
 
-def test_sizes_that_may_differ_are_named(rewrite, image, conv):
-    """TensorFlow spreads a picture of one pixel over the other, if it is one."""
+@pytest.mark.parametrize("op", ["AddV2", "Mul", "Sub"])
+def test_sizes_may_differ(rewrite, image, conv, op):
+    """TensorFlow spreads a picture of one pixel over the other, if it is one, in blocks as well;
+    not what has no such form."""
 
     def function(x, y):
-        x, y = (conv(z, 32) for z in (x, y))
-        return tf.math.bessel_i0e(x + y)
+        return conv(getattr(tf.raw_ops, op)(x=conv(x, 20), y=conv(y, 20), name="both"), 20)
 
-    result = rewrite(function, [2, None, None, 3], [2, None, None, 3])
-    assert "not proven to be of one size" in result.reason("add")
+    result = rewrite(function, [2, None, None, 3], [2, None, None, 3], options=STRICT)
+    if op == "Sub":
+        assert "not proven to be of one size" in result.reason("both")
+    else:
+        assert not result.report.declined and result.blockdnn["Reorder"] == 1
     result.assert_same(image(2, 6, 7, 3), image(2, 6, 7, 3))
     result.assert_same(image(2, 6, 7, 3), image(2, 1, 1, 3))
 
