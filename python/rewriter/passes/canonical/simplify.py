@@ -193,9 +193,7 @@ def _divide_by_number(node: Node, body: Body) -> None:
 def _multiply(node: Node, body: Body) -> None:
     """Drops products and quotients by 1."""
     for x, other in (node.inputs, node.inputs[::-1])[: 2 if node.op == "Mul" else 1]:
-        is_constant = body.view.producer(other).op == "Const"
-        number = body.constants.scalar(other) if is_constant else _number(other, body)
-        if number == 1.0 and body.shapes.equal(x, node.ref):
+        if _number(other, body) == 1.0 and body.shapes.equal(x, node.ref):
             return _bypass(node, body, x)
     return _spread(node, body)
 
@@ -207,8 +205,9 @@ def _select(node: Node, body: Body) -> None:
         _bypass(node, body, chosen.refs["x"])
 
 
-def _number(ref: Ref, body: Body, depth: int = 4) -> float | None:
-    """The number that all elements of a tensor are, whatever those hold of which it is made.
+def _number(ref: Ref, body: Body, depth: int = 6) -> float | None:
+    """0, 1 or a sum of them that all elements of a tensor are, whatever those hold of which it is
+    made.
 
     Args:
         depth: how many nodes behind such a one it may be.
@@ -216,11 +215,16 @@ def _number(ref: Ref, body: Body, depth: int = 4) -> float | None:
     node, shapes = body.view.producer(ref), body.shapes
     if node.op in _ALIKE or not depth:
         return _ALIKE.get(node.op)
-    if node.op == "Reshape":
-        return _number(node.inputs[0], body, depth - 1)
-    if node.op == "AddV2":
+    if node.op == "Const":
+        value = body.constants.value(ref)
+        if value.dtype.kind not in "fiu" or not value.size or np.ptp(value):
+            return None
+        return float(value.flat[0]) if value.flat[0] in (0, 1) else None
+    if node.op in _OF_NUMBERS:
         numbers = [_number(each, body, depth - 1) for each in node.inputs]
-        return None if None in numbers else sum(numbers)
+        return None if None in numbers else _OF_NUMBERS[node.op](numbers)
+    if node.op in ("Fill", "Reshape"):
+        return _number(node.inputs[node.op == "Fill"], body, depth - 1)
     if node.op != "Sum" or (number := _number(node.inputs[0], body, depth - 1)) is None:
         return None
     shape, axes = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[1])
@@ -243,6 +247,7 @@ def _spread(node: Node, body: Body) -> None:
 
 
 _ALIKE = {"OnesLike": 1.0, "ZerosLike": 0.0}
+_OF_NUMBERS = {"AddV2": sum, "Mul": math.prod}
 _MOST_EXACT = 1 << 24  # Sums of more ones are not exact in float32.
 _X = Any("x")
 _MOST = Op("Max", _X, Any("over"), keep_dims=True)

@@ -199,10 +199,11 @@ def test_repetitions_of_pixels_are_a_resize(rewrite, conv):
 _GROUPS = [-1, 6, 6, 4, 8]
 
 
-@converts([None, 6, 6, 32], some={"Conv": 2, "Reorder": 2}, ops={"OnesLike": 0, "DivNoNan": 0})
-def test_moments_that_are_weighted_by_ones_are_plain(x, conv):
-    """As Keras 2 normalises groups."""
-    y, ones = conv(x, 32), tf.reshape(tf.ones_like(x), _GROUPS)
+@pytest.mark.parametrize("static", [False, True])
+@converts([2, 6, 6, 32], some={"Conv": 2, "Reorder": 2}, ops={"OnesLike": 0, "DivNoNan": 0})
+def test_moments_that_are_weighted_by_ones_are_plain(x, conv, static):
+    """As Keras 2 normalises groups, of a batch that is known or not."""
+    y, ones = conv(x, 32), 1.0 if static else tf.reshape(tf.raw_ops.OnesLike(x=x), _GROUPS)
     groups = tf.reshape(y, _GROUPS)
     moments = tf.nn.weighted_moments(groups, [1, 2, 4], ones, keepdims=True)
     groups = tf.nn.batch_normalization(groups, *moments, None, None, 1e-3)
