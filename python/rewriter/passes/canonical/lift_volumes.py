@@ -81,11 +81,14 @@ def _put(node: Node, x: Ref, volume, body: Body) -> None:
 
 
 def _slices(ref: Ref, views: Views) -> Ref:
-    """The slices of volumes."""
+    """The slices of volumes; one Reshape serves all readers."""
     batch, depth, *image = _volume(ref, views.body)
     if view := views.view(ref):
         return view.x
     shape = (batch * depth, *image)
+    for reader, _ in views.body.view.consumers(ref):
+        if reader.op == "Reshape" and views.body.shapes.shape(reader.ref) == shape:
+            return reader.ref
     return views.body.writer(ref.node).add("slices", "Reshape", ref, [-1, *image], shape=shape)
 
 

@@ -113,6 +113,18 @@ def test_gates_of_volumes_are_those_of_their_slices(batch, convolved, rewrite, w
     assert "Mul" not in [node.op for node in result.nodes if "repeated" not in node.name]
 
 
+def test_two_readers_share_the_slices(rewrite, weights):
+    """Of a volume that TensorFlow makes, which is in no slices."""
+    filters = weights(1, 1, 1, 16, 16)
+
+    def function(x):
+        x = tf.nn.relu(tf.pad(x, [[0, 0], [1, 1], [1, 1], [1, 1], [0, 0]]))
+        one, other = (tf.nn.conv3d(x, filters, [1] * 5, "SAME") for _ in range(2))
+        return tf.nn.relu(one) + other
+
+    assert rewrite(function, [None, 4, 5, 6, 16]).blockdnn == {"ConvVolume": 2, "Reorder": 2}
+
+
 def test_volumes_of_open_sizes_stay(result_of):
     model = _network((None, 8, 8, 16), layers.Conv3D(16, 3))
     function = tf.function(model, autograph=False)
