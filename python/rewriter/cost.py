@@ -43,18 +43,19 @@ def reads_plain(conv: Convolution, sizes: Iterable, is_shared: bool, feeds_depth
     return in_cache and conv.in_channels <= 256
 
 
-def writes_plain(conv: Conv, reads_blocks: bool, transforms: bool) -> bool:
+def writes_plain(conv: Conv, transforms: bool) -> bool:
     """Whether a convolution stores a plain result as fast as one in blocks, which is reordered.
 
     Times of storing plain, of those of blocks and a reorder (Zen 4): 1x1 256->255 at 40x40 0.92,
-    64->64 at 56x56 1.00; 3x3 of stride 2 0.94 to 1.00, windows that touch 0.83 to 1.00; with
-    Winograd (Zen 3) 3x3 256->36 at 28x28 0.97, 256->720 there 1.01, 64->64 at 56x56 1.02, 5x5
-    64->16 at 64x64 1.02; but 3x3 and 5x5 of stride 1 without it 1.6 to 3.0.
+    64->64 at 56x56 1.00, of plain pixels 64->192 at 56x56 0.85, 256->768 at 14x14 0.93; 3x3 of
+    stride 2 0.94 to 1.00, windows that touch 0.83 to 1.00; with Winograd (Zen 3) 3x3 256->36 at
+    28x28 0.97, 256->720 there 1.01, 64->64 at 56x56 1.02, 5x5 64->16 at 64x64 1.02; but 3x3 and 5x5
+    of stride 1 without it 1.6 to 3.0.
 
     Args:
         transforms: whether it has a transform, and many results that are read plain alone.
     """
-    return (conv.taps == conv.in_channels and reads_blocks) or transforms or min(conv.strides) > 1
+    return conv.taps == conv.in_channels or transforms or min(conv.strides) > 1
 
 
 def is_worth_reordering(elements: int) -> bool:

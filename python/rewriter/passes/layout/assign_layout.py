@@ -116,8 +116,13 @@ class LayoutState:
         return all(self._stays_plain(node) for node, _ in self.body.view.consumers(ref))
 
     def _stays_plain(self, node: Node) -> bool:
-        is_free = node.payload is None and self.followers.root_of(node.name) is None
-        return is_free and node.name not in self._may_become
+        if node.payload is not None or self.followers.root_of(node.name) is not None:
+            return False
+        replacement = self._may_become.get(node.name)
+        if replacement is None or not isinstance(replacement.payload, Concat):
+            return replacement is None
+        cuts = replacement.payload.is_slice and replacement.root == node.name
+        return cuts and not self.wants_blocked(node.ref, few=True)
 
     def shares(self, node: Node) -> bool:
         """Whether somebody else reads its source in blocks."""
@@ -210,7 +215,7 @@ def _is_head(node: Node, state: LayoutState) -> bool:
     # An unknown size counts as 1.
     many = is_worth_reordering(state.body.shapes.elements(node.ref, nominal=1))
     transforms = transforms and many and state.has_only_plain_uses(node.ref)
-    return writes_plain(conv, state.is_blocked(node.src), transforms)
+    return writes_plain(conv, transforms)
 
 
 def _convert(node: Node, state: LayoutState, context: Context) -> str | None:

@@ -169,6 +169,18 @@ def test_what_adds_blocks_stores_blocks(x, weights, size, stride):
     return tf.nn.relu(y + tf.nn.max_pool2d(short, 3, 1, "SAME"))
 
 
+@converts([None, 8, 8, 3], {"Conv": 2})
+def test_what_is_only_cut_is_stored_plain(x, weights, conv):
+    """As queries, keys and values."""
+    x = tf.nn.conv2d(conv(x, 32), weights(1, 1, 32, 96), 1, "VALID")
+    return [tf.reshape(part, [-1, 64, 2, 16]) for part in tf.split(x, 3, -1)]
+
+
+@converts([None, 8, 8, 32], {"Conv": 1})
+def test_single_pixels_are_read_and_stored_plain(x, weights):
+    return tf.reshape(tf.nn.conv2d(x, weights(1, 1, 32, 96), 1, "VALID"), [-1, 64, 96])
+
+
 @pytest.mark.parametrize("size", [2, 4])
 @converts([None, 64, 32], {"Conv": 1})
 def test_patches_of_tokens_are_read_where_they_lie(tokens, weights, size):
