@@ -108,6 +108,7 @@ def test_a_network_of_strangers_fails_by_any_of_its_bounds():
     assert judged() == judged(difference=1e-3, noise=1e-4) == judged(converted=None) == []
     assert judged(difference=2e-5, noise=1e-6) == ["is wrong"]
     assert judged(difference=float("nan"), noise=float("nan")) == ["is wrong"]
-    assert judged(reorders=9) == ["has 9 reorders"]
+    assert judged(reorders=9, reordering=0.02) == []
+    assert judged(reorders=9, reordering=0.04) == ["loses time by reorders"]
     assert judged(ours={"min_ms": 2.1, "median_ms": 1.0}) == ["is slower than TensorFlow"]
     assert strangers.judged({"error": "it ended"}) == ["failed"]
