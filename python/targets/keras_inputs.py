@@ -144,8 +144,8 @@ def trace_masks(model, args, kwargs):
 
     def trace(take):
         @tf.function(autograph=False)
-        def inference(*inputs, **named):
-            return take(model(*inputs, training=False, **named))
+        def inference(*args, **named):
+            return take(model(*args, training=False, **named))
 
         return inference.get_concrete_function(*args, **kwargs)
 
