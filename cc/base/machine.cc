@@ -64,9 +64,9 @@ struct Core {
   int64_t threads;  // hyperthreads, whoever may use them
 };
 
-// Each cache of the cores is looked at once; the least share is taken.
+// Each cache of the cores is looked at once; the least share is taken, and the most cores.
 void ReadCaches(const std::string& folder, const std::vector<Core>& cores, int64_t* l2_bytes,
-                int64_t* l3_bytes) {
+                int64_t* l3_bytes, int* l3_cores) {
   std::set<int> seen;
   for (const Core& core : cores) {
     if (seen.count(core.cpu) > 0) continue;
@@ -78,6 +78,11 @@ void ReadCaches(const std::string& folder, const std::vector<Core>& cores, int64
     };
     if (l2.bytes > 0) *l2_bytes = std::min(*l2_bytes, share(l2, 1));
     if (l3.bytes > 0) *l3_bytes = std::min(*l3_bytes, share(l3, kFewestCoresOfL3));
+    const int sharing =
+        static_cast<int>(std::count_if(cores.begin(), cores.end(), [&](const Core& other) {
+          return std::count(l3.cpus.begin(), l3.cpus.end(), other.cpu) > 0;
+        }));
+    *l3_cores = std::max(*l3_cores, sharing);
     // Cores of a kind that share an L3 have the same L2.
     for (const Cache& cache : {l2, l3}) seen.insert(cache.cpus.begin(), cache.cpus.end());
   }
@@ -89,6 +94,7 @@ void VisitFields(M& m, Field&& field) {
   field("cpus", &m.cpus);
   field("cores", &m.cores);
   field("nodes", &m.nodes);
+  field("l3_cores", &m.l3_cores);
   field("granted_cpus", &m.granted_cpus);
   field("l2_bytes", &m.l2_bytes);
   field("l3_bytes", &m.l3_bytes);
@@ -165,8 +171,8 @@ Machine ReadMachine(const std::string& root, const std::vector<int>& cpus) {
   const bool uses_slow = slow_cores.size() >= 2 * fast_cores.size();
   machine.cores = std::max<int>(1, fast_cores.size() + (uses_slow ? slow_cores.size() : 0));
   int64_t l2_bytes = INT64_MAX, l3_bytes = INT64_MAX;
-  ReadCaches(folder, fast_cores, &l2_bytes, &l3_bytes);
-  if (uses_slow) ReadCaches(folder, slow_cores, &l2_bytes, &l3_bytes);
+  ReadCaches(folder, fast_cores, &l2_bytes, &l3_bytes, &machine.l3_cores);
+  if (uses_slow) ReadCaches(folder, slow_cores, &l2_bytes, &l3_bytes, &machine.l3_cores);
   if (l2_bytes < INT64_MAX) machine.l2_bytes = l2_bytes;
   if (l3_bytes < INT64_MAX) machine.l3_bytes = l3_bytes;
   int nodes = 0;

@@ -17,6 +17,7 @@ struct Machine {
   int cpus = 1;   // that the process may be scheduled on
   int cores = 1;  // that these are of: hyperthreads share one, and few efficient ones do not count
   int nodes = 1;  // of memory (NUMA)
+  int l3_cores = 0;         // of a kind that share an L3; 0: nothing is known of that
   double granted_cpus = 0;  // what control groups grant; 0: no limit
   // A core's share of its caches.
   int64_t l2_bytes = 1 << 20, l3_bytes = 4 << 20;

@@ -76,6 +76,8 @@ std::string SetPoolThreads(int threads, int callers) {
   return "";
 }
 
+int CoresOfL3() { return ThisMachine().l3_cores; }
+
 int PoolCallers() {
   const int told = g_told.load(std::memory_order_relaxed) & ((1 << kCallerBits) - 1);
   return std::max(1, told);

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace bd {
 
@@ -49,5 +50,32 @@ std::string SetPoolThreads(int threads, int callers);
 
 // The callers that were told, 1 if none were.
 int PoolCallers();
+
+// Teams that share all threads, one of which a caller leases.
+struct Teams {
+  int count, threads;  // of each
+
+  bool operator==(const Teams& o) const { return count == o.count && threads == o.threads; }
+};
+
+// The ways to share them that a pool goes through as callers become more: one team of `threads`
+// for each that was told of, then twice as many and more, until a team has two threads. Teams
+// larger than an L3 are whole ones of its `l3_cores`, unless that leaves threads over.
+inline std::vector<Teams> PlanTeams(int threads, int callers, int l3_cores) {
+  const int all = threads * callers;
+  std::vector<Teams> rows;
+  for (int of_team = threads; of_team > 1;) {
+    rows.push_back({rows.empty() ? callers : all / of_team, of_team});
+    of_team /= 2;
+    if (l3_cores > 1 && of_team > l3_cores) {
+      const int whole = of_team / l3_cores * l3_cores;
+      if (all % whole == 0) of_team = whole;
+    }
+  }
+  return rows;
+}
+
+// Of this machine.
+int CoresOfL3();
 
 }  // namespace bd

@@ -117,7 +117,8 @@ class TaskRegions {
   void SayThatItIsEmpty(int64_t region) const {
     const int64_t size = NeighboursOf(count_), group = region / size;
     std::atomic<uint64_t>& word = groups_[1 + group].busy;
-    uint64_t seen = word.load(std::memory_order_relaxed), left;
+    // A guess, since who reads the word first has its line come from another core twice.
+    uint64_t seen = 0, left;
     do {
       left = BusyOf(seen, RegionsOf(group)) & ~(uint64_t{1} << region % size);
     } while (!word.compare_exchange_weak(seen, uint64_t{job_} << kJobShift | left,

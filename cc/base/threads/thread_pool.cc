@@ -10,16 +10,17 @@
 //   of each group:
 //   expected += n - own shares
 //   finished == expected       <-- report ---  finished += own shares
-//   or asleep                  <-- wake -----  awaited ?
+//   or asleep                  <-- wake -----  does it sleep?
 //   Unlock
 //
 // Teams. A team is a lock and the workers that whoever holds it commands. A caller alone has one of
-// all threads. One that finds every team taken runs its job inline, and doubles the number of teams
-// for the calls that follow, so that callers then have equal parts of the threads; who sees that
-// half of the teams would do, halves it. Teams of every number have workers of their own, which
-// start with the first job and sleep while another number is in use: a team is never changed, only
-// another one is leased, and a job that began in a team of all threads ends in it. Which number is
-// in use (`level`) is a hint that no result depends on: a lease is the team's own lock.
+// all threads. One that finds every team taken runs its job inline, and the calls that follow lease
+// the smaller and more teams of the next row of PlanTeams, so that callers then have equal parts of
+// the threads; who sees that the teams of the row before would do, goes back to it. Teams of every
+// row have workers of their own, which start with the first job and sleep while another row is in
+// use: a team is never changed, only another one is leased, and a job that began in a team of all
+// threads ends in it. Which row is in use is a hint that no result depends on: a lease is the
+// team's own lock.
 //
 // Groups. Eight threads (task_regions.h) share what follows; a pool of eight is one group. So the
 // caller writes and reads a line or two a group, and no line is fought for by more threads.
@@ -43,14 +44,7 @@
 // Wakers move sleepers to `permits` before the system call:
 // sleepers + permits is the number of threads asleep or on their way, and nobody
 // pays for waking a thread twice. A woken worker wakes the next ones, two each,
-// so the caller's own cost does not grow with the pool. A caller enters `awaited`, then looks at
-// `finished` once more; a worker first reports, then looks at `awaited`.
-//
-// Busy machines. Who yields its core to a process that computes gets it back after a whole slice of
-// the scheduler, 4 ms and more, whatever happens meanwhile; who sleeps is there soon after it is
-// woken. So who found its core taken yields no more for a while, and sleeps instead. BERT took 1.7
-// times as long beside two busy processes while callers and workers yielded, and 1.05 times as long
-// alone where callers never did.
+// so the caller's own cost does not grow with the pool. How a caller sleeps is in waiting.h.
 //
 // Forks. The lock word is 2 * generation + held, where the generation counts the
 // forks of this process. A word of an older generation (or the initial 0) says
@@ -62,12 +56,8 @@
 #include "cc/base/threads/thread_pool.h"
 
 #include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include <xmmintrin.h>
 
@@ -79,6 +69,7 @@
 #include "cc/base/cpu_limit.h"
 #include "cc/base/threads/pool_size.h"
 #include "cc/base/threads/task_regions.h"
+#include "cc/base/threads/waiting.h"
 
 namespace bd {
 namespace {
@@ -86,35 +77,11 @@ namespace {
 // Two lines: the adjacent-line prefetcher moves them in pairs.
 constexpr size_t kNoFalseSharing = 128;
 
-// A gap between two operations is 2 to 5 us, one between two calls of a network is 0.1 to
-// 0.3 ms, and waking a sleeper takes 16 to 47 us. So workers spin over the first kind of
-// gap, offer their core to whoever wants it during the second kind, and then sleep.
-constexpr int64_t kSpinNanoseconds = 20000;
-constexpr int64_t kYieldNanoseconds = 300000;
-constexpr int kPausesPerClockRead = 32;
-// A core that comes back later than that went to a process that computes, and not to one that woke
-// for a moment; it will want the core for a while.
-constexpr int64_t kTakenNanoseconds = 1000000;
-constexpr int64_t kBusyNanoseconds = 1000000000;
 constexpr int64_t kWakesPerThread = 2;
 
 std::atomic<uint64_t> process_generation{1};
 const int fork_handler = pthread_atfork(
     nullptr, nullptr, [] { process_generation.fetch_add(1, std::memory_order_relaxed); });
-
-int64_t NowNanoseconds() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
-}
-
-void FutexWait(std::atomic<uint32_t>* word, uint32_t while_equal) {
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_equal, nullptr, nullptr, 0);
-}
-
-void FutexWake(std::atomic<uint32_t>* word, int count) {
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
-}
 
 // Flush-to-zero and rounding mode, without the sticky exception flags.
 void AdoptFloatControl(unsigned mxcsr) {
@@ -127,7 +94,7 @@ constexpr auto kNoBody = [](int64_t, int) {};
 // Of a pool of several teams: whether this thread runs tasks, and what it calls is nested.
 thread_local bool in_body = false;
 
-// Of its team, between two looks of a caller at whether half as many teams would do. A network has
+// Of its team, between two looks of a caller at whether fewer teams would do. A network has
 // some 60.
 constexpr uint32_t kRunsPerLook = 64;
 
@@ -198,12 +165,12 @@ struct ThreadPool::Team {
     for (int64_t g = 0; g < called; ++g) {
       Group& group = groups[g];
       group.expected += shares_of(g) - (g == 0 ? own : 0);
-      if (group.finished.load(std::memory_order_acquire) == group.expected) continue;
-      if (g > 0) group.expected -= group.TakeShares();
       const auto is_finished = [&] {
-        return group.finished.load(std::memory_order_acquire) == group.expected;
+        return group.finished.load(std::memory_order_seq_cst) == group.expected;
       };
-      if (!WaitAwake(is_finished, &caller_busy_until)) group.SleepUntilFinished();
+      if (is_finished()) continue;
+      if (g > 0) group.expected -= group.TakeShares();
+      if (!WaitAwake(is_finished, awake_nanoseconds)) group.caller.SleepUntil(is_finished);
     }
   }
 
@@ -218,7 +185,7 @@ struct ThreadPool::Team {
     num_workers = 0;
   }
 
-  // Runs of this team, and those of all teams of its level when its caller last looked. The count
+  // Runs of this team, and those of all teams of its row when its caller last looked. The count
   // is written by who holds the lock and read by others now and then; the list is of the holder.
   std::atomic<uint32_t> runs{0};
   std::vector<uint32_t> runs_seen;
@@ -238,7 +205,7 @@ struct ThreadPool::Team {
     // Shares that workers took and have finished since they were started; `expected` is the
     // caller's.
     alignas(kNoFalseSharing) std::atomic<int64_t> finished{0};
-    std::atomic<uint32_t> awaited{0};  // by a caller that sleeps
+    Sleepers caller;
     alignas(kNoFalseSharing) int64_t expected = 0;
     int workers = 0;
 
@@ -258,19 +225,7 @@ struct ThreadPool::Team {
 
     void Report(int64_t shares) {
       finished.fetch_add(shares, std::memory_order_seq_cst);
-      if (awaited.load(std::memory_order_seq_cst) == 0) return;
-      awaited.store(0, std::memory_order_relaxed);
-      FutexWake(&awaited, 1);
-    }
-
-    // Of the caller, who has waited awake.
-    void SleepUntilFinished() {
-      for (;;) {
-        awaited.store(1, std::memory_order_seq_cst);
-        if (finished.load(std::memory_order_seq_cst) == expected) break;
-        FutexWait(&awaited, 1);
-      }
-      awaited.store(0, std::memory_order_relaxed);
+      caller.Wake();
     }
 
     void Sleep() {
@@ -318,7 +273,6 @@ struct ThreadPool::Team {
       groups[g].finished.store(groups[g].expected = 0, std::memory_order_relaxed);
       groups[g].sleepers.store(0, std::memory_order_relaxed);
       groups[g].permits.store(0, std::memory_order_relaxed);
-      groups[g].awaited.store(0, std::memory_order_relaxed);
       groups[g].workers = 0;
     }
     // Spinning takes the core from whoever has the work when threads share it.
@@ -352,10 +306,9 @@ struct ThreadPool::Team {
 
   void Work(int thread) {
     Group& group = GroupOf(thread);
-    int64_t busy_until = 0;
     for (;;) {
       const auto comes = [&] { return group.HasTasksOrStops(std::memory_order_relaxed); };
-      const bool woken = !WaitAwake(comes, &busy_until);
+      const bool woken = !WaitAwake(comes, awake_nanoseconds);
       if (woken) group.Sleep();
       if (group.stop.load(std::memory_order_relaxed)) return;
       if (woken) WakeMore(thread / neighbours);
@@ -383,29 +336,8 @@ struct ThreadPool::Team {
     }
   }
 
-  // Waits awake; false if that took too long. `busy_until` is when others may leave the thread's
-  // core.
-  template <typename Done>
-  bool WaitAwake(const Done& done, int64_t* busy_until) const {
-    const int64_t start = NowNanoseconds();
-    for (int64_t now = start;; now = NowNanoseconds()) {
-      const int64_t awake = now < *busy_until ? kSpinNanoseconds : kYieldNanoseconds;
-      if (now - start > std::min(awake, awake_nanoseconds)) return false;
-      if (now - start > kSpinNanoseconds) {
-        sched_yield();
-        const int64_t back = NowNanoseconds();
-        if (back - now > kTakenNanoseconds) *busy_until = back + kBusyNanoseconds;
-      }
-      for (int i = 0; i < kPausesPerClockRead; ++i) {
-        if (done()) return true;
-        _mm_pause();
-      }
-    }
-  }
-
   alignas(kNoFalseSharing) std::atomic<uint64_t> lock{0};
   uint32_t job_number = 0;
-  int64_t caller_busy_until = 0;
 
   alignas(kNoFalseSharing) const int all_threads, max_workers;
   int num_workers = 0;
@@ -418,11 +350,13 @@ struct ThreadPool::Team {
 };
 
 struct ThreadPool::Impl {
-  Impl(int threads, int callers) : first_teams(callers) {
-    for (int count = callers; threads > 1; count *= 2, threads /= 2, ++levels) {
-      for (int i = 0; i < count; ++i) {
-        teams.push_back(std::make_unique<Team>(threads - 1, count * threads));
-        teams.back()->runs_seen.resize(count);
+  Impl(int threads, int callers) {
+    for (const Teams& planned : PlanTeams(threads, callers, CoresOfL3())) {
+      rows.push_back({static_cast<int>(teams.size()), planned.count, planned.threads});
+      for (int i = 0; i < planned.count; ++i) {
+        teams.push_back(
+            std::make_unique<Team>(planned.threads - 1, planned.count * planned.threads));
+        teams.back()->runs_seen.resize(planned.count);
       }
     }
     if (teams.size() == 1) only = teams[0].get();
@@ -443,52 +377,51 @@ struct ThreadPool::Impl {
   static std::atomic<ThreadPool*> shared[];
   static const struct JoinAtExit { ~JoinAtExit(); } join_at_exit;
 
-  // A level has twice the teams of the one before, of half the threads.
-  const int first_teams;
-  int levels = 0;
-  std::atomic<int> level{0};
-  std::vector<std::unique_ptr<Team>> teams;  // of all levels
+  struct Row {
+    int first, count, threads;
+  };
+  std::vector<Row> rows;
+  std::atomic<int> row{0};
+  std::vector<std::unique_ptr<Team>> teams;  // of all rows
   Team* only = nullptr;                      // where there is one
 
  private:
-  int CountOf(int l) const { return first_teams << l; }
-  Team& TeamOf(int l, unsigned i) const {
-    return *teams[CountOf(l) - first_teams + i % CountOf(l)];
-  }
+  Team& TeamOf(const Row& r, unsigned i) const { return *teams[r.first + i % r.count]; }
 
   // The team that this thread had last, if it is free: its workers have what the thread's tasks
   // left in their caches.
   Team* LeaseOne() {
     static std::atomic<unsigned> next{0};
     thread_local unsigned mine = next.fetch_add(1, std::memory_order_relaxed);
-    int seen = level.load(std::memory_order_relaxed);
-    for (int i = 0; i < CountOf(seen); ++i) {
-      Team& team = TeamOf(seen, mine + i);
+    int seen = row.load(std::memory_order_relaxed);
+    for (int i = 0; i < rows[seen].count; ++i) {
+      Team& team = TeamOf(rows[seen], mine + i);
       if (!team.TryLock()) continue;
       mine += i;
       in_body = true;
       const uint32_t runs = team.runs.load(std::memory_order_relaxed) + 1;
       team.runs.store(runs, std::memory_order_relaxed);
       if (seen > 0 && runs % kRunsPerLook == 0 && FewerWouldDo(seen, &team)) {
-        level.compare_exchange_strong(seen, seen - 1, std::memory_order_relaxed);
+        row.compare_exchange_strong(seen, seen - 1, std::memory_order_relaxed);
       }
       return &team;
     }
-    if (seen + 1 < levels) {
-      level.compare_exchange_strong(seen, seen + 1, std::memory_order_relaxed);
+    if (seen + 1 < static_cast<int>(rows.size())) {
+      row.compare_exchange_strong(seen, seen + 1, std::memory_order_relaxed);
     }
     return nullptr;
   }
 
-  // Whether at most half of the teams ran anything since the holder of `team` looked last.
-  bool FewerWouldDo(int l, Team* team) const {
+  // Whether no more teams ran anything, since the holder of `team` looked last, than there are in
+  // the row before.
+  bool FewerWouldDo(int r, Team* team) const {
     int busy = 0;
-    for (int i = 0; i < CountOf(l); ++i) {
-      const uint32_t runs = TeamOf(l, i).runs.load(std::memory_order_relaxed);
+    for (int i = 0; i < rows[r].count; ++i) {
+      const uint32_t runs = TeamOf(rows[r], i).runs.load(std::memory_order_relaxed);
       busy += runs != team->runs_seen[i];
       team->runs_seen[i] = runs;
     }
-    return 2 * busy <= CountOf(l);
+    return busy <= rows[r - 1].count;
   }
 };
 
@@ -504,7 +437,8 @@ ThreadPool::~ThreadPool() {
 }
 
 int ThreadPool::team_threads() const {
-  return num_threads_ >> impl_->level.load(std::memory_order_relaxed);
+  const auto& rows = impl_->rows;
+  return rows.empty() ? 1 : rows[impl_->row.load(std::memory_order_relaxed)].threads;
 }
 
 void ThreadPool::ParallelFor(int64_t num_tasks, ParallelBody body) {

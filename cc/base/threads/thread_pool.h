@@ -21,8 +21,8 @@ using ParallelBody = FunctionRef<void(int64_t task, int thread)>;
 class ThreadPool {
  public:
   // `num_threads` counts the caller: a pool of 1 starts no worker. So many for each of `callers`
-  // that call at the same time; where more do, they share all of these in equal parts, as long as
-  // a part has two threads. Workers start with the first job that needs them; nobody may use a
+  // that call at the same time; where more do, they share all of these in equal parts (PlanTeams in
+  // pool_size.h). Workers start with the first job that needs them; nobody may use a
   // pool being destroyed.
   explicit ThreadPool(int num_threads, int callers = 1);
   ~ThreadPool();

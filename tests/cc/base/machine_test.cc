@@ -57,10 +57,12 @@ class Tree {
   const fs::path root_;
 };
 
-void Expect(const Machine& m, int cpus, int cores, int nodes, int64_t l2_kib, int64_t l3_kib) {
+void Expect(const Machine& m, int cpus, int cores, int nodes, int l3_cores, int64_t l2_kib,
+            int64_t l3_kib) {
   EXPECT_EQ(m.cpus, cpus);
   EXPECT_EQ(m.cores, cores);
   EXPECT_EQ(m.nodes, nodes);
+  EXPECT_EQ(m.l3_cores, l3_cores);
   EXPECT_EQ(m.l2_bytes >> 10, l2_kib);
   EXPECT_EQ(m.l3_bytes >> 10, l3_kib);
 }
@@ -111,20 +113,20 @@ void Hybrid(Tree* tree, int fast, int efficient) {
 TEST(Machine, TwoSocketsWithClusters) {
   Tree tree;
   TwoSockets(&tree);
-  Expect(tree.Read(Range(0, 223)), 224, 112, 4, 2048, 107520 / 56);
+  Expect(tree.Read(Range(0, 223)), 224, 112, 4, 56, 2048, 107520 / 56);
   // One socket of it, as numactl binds a process; both hyperthreads of four cores; one of each.
   std::vector<int> socket = Range(0, 55), hyperthreads = Range(112, 167);
   socket.insert(socket.end(), hyperthreads.begin(), hyperthreads.end());
-  Expect(tree.Read(socket), 112, 56, 2, 2048, 107520 / 56);
-  Expect(tree.Read({8, 9, 10, 11, 120, 121, 122, 123}), 8, 4, 1, 2048, 107520 / 56);
-  Expect(tree.Read({8, 121}), 2, 2, 1, 2048, 107520 / 56);
+  Expect(tree.Read(socket), 112, 56, 2, 56, 2048, 107520 / 56);
+  Expect(tree.Read({8, 9, 10, 11, 120, 121, 122, 123}), 8, 4, 1, 4, 2048, 107520 / 56);
+  Expect(tree.Read({8, 121}), 2, 2, 1, 2, 2048, 107520 / 56);
 }
 
 TEST(Machine, EightL3s) {
   Tree tree;
   EightL3s(&tree);
-  Expect(tree.Read(Range(0, 127)), 128, 64, 1, 512, 4096);
-  Expect(tree.Read(Range(64, 79)), 16, 16, 1, 512, 4096);
+  Expect(tree.Read(Range(0, 127)), 128, 64, 1, 8, 512, 4096);
+  Expect(tree.Read(Range(64, 79)), 16, 16, 1, 8, 512, 4096);
 }
 
 // Few efficient cores would hold up the fast ones; twice as many are worth it, and so are those
@@ -132,18 +134,18 @@ TEST(Machine, EightL3s) {
 TEST(Machine, HybridClients) {
   Tree desktop;
   Hybrid(&desktop, 8, 8);
-  Expect(desktop.Read(Range(0, 23)), 24, 8, 1, 1280, 24576 / 12);
-  Expect(desktop.Read(Range(16, 23)), 8, 8, 1, 512, 24576 / 24);
+  Expect(desktop.Read(Range(0, 23)), 24, 8, 1, 8, 1280, 24576 / 12);
+  Expect(desktop.Read(Range(16, 23)), 8, 8, 1, 8, 512, 24576 / 24);
   Tree laptop;
   Hybrid(&laptop, 2, 8);
-  Expect(laptop.Read(Range(0, 11)), 12, 10, 1, 512, 24576 / 12);
+  Expect(laptop.Read(Range(0, 11)), 12, 10, 1, 8, 512, 24576 / 12);
 }
 
 // A virtual machine of a Zen 4, where two cores of eight see the whole L3.
 TEST(Machine, AVirtualMachineSeesFewOfTheCoresOfAnL3) {
   Tree tree;
   for (int cpu : {0, 1}) tree.Cpu(cpu, Text(cpu), "1024K", Text(cpu), "32768K", "0-1");
-  Expect(tree.Read({0, 1}), 2, 2, 1, 1024, 4096);
+  Expect(tree.Read({0, 1}), 2, 2, 1, 2, 1024, 4096);
 }
 
 TEST(Machine, AContainersQuota) {
@@ -157,14 +159,14 @@ TEST(Machine, AContainersQuota) {
 }
 
 TEST(Machine, WithoutFiles) {
-  Expect(Tree().Read(Range(0, 3)), 4, 4, 1, 1024, 4096);
-  Expect(Tree().Read({}), 1, 1, 1, 1024, 4096);
+  Expect(Tree().Read(Range(0, 3)), 4, 4, 1, 0, 1024, 4096);
+  Expect(Tree().Read({}), 1, 1, 1, 0, 1024, 4096);
   Tree nonsense;
   nonsense.Cpu(0, "nonsense", "big", "-", "", "").Has("/sys/devices/system/node/online", "0-");
-  Expect(nonsense.Read({0, 1}), 2, 2, 1, 1024, 4096);
+  Expect(nonsense.Read({0, 1}), 2, 2, 1, 0, 1024, 4096);
   Tree no_l3;
   no_l3.Cpu(0, "0", "256K", "0", "", "");
-  Expect(no_l3.Read({0}), 1, 1, 1, 256, 4096);
+  Expect(no_l3.Read({0}), 1, 1, 1, 0, 256, 4096);
 }
 
 // Two threads are what was measured; more wait for more transfers, and have more memory.

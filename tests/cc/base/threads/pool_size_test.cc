@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace bd {
 namespace {
@@ -99,6 +101,38 @@ TEST(PoolSize, IsBounded) {
   ExpectSize(hints, kMostPoolThreads, "TF_NUM_INTRAOP_THREADS");
   hints.tensorflow = 5000;
   ExpectSize(hints, kMostPoolThreads, "TensorFlow's");
+}
+
+// Machines as tests/cc/base/machine_test.cc reads them.
+TEST(PlanTeams, OfMachinesAndCallers) {
+  struct Case {
+    int threads, callers, l3_cores;
+    std::vector<Teams> rows;
+  };
+  const Case cases[] = {
+      // Two sockets of 56 cores, an L3 each.
+      {112, 1, 56, {{1, 112}, {2, 56}, {4, 28}, {8, 14}, {16, 7}, {37, 3}}},
+      // EPYC 7763 and 9654, eight cores an L3: one team an L3, and never one and a half.
+      {64, 1, 8, {{1, 64}, {2, 32}, {4, 16}, {8, 8}, {16, 4}, {32, 2}}},
+      {96, 1, 8, {{1, 96}, {2, 48}, {4, 24}, {12, 8}, {24, 4}, {48, 2}}},
+      // Seven cores an L3.
+      {84, 1, 7, {{1, 84}, {2, 42}, {4, 21}, {12, 7}, {28, 3}}},
+      // Callers that were told of.
+      {16, 4, 8, {{4, 16}, {8, 8}, {16, 4}, {32, 2}}},
+      {2, 48, 8, {{48, 2}}},
+      {1, 96, 8, {}},
+      // No threads left over: of 20 on such an L3 two teams of eight would leave four.
+      {20, 1, 8, {{1, 20}, {2, 10}, {4, 5}, {10, 2}}},
+      // A client's fast cores, a container of 1.5 CPUs, no files.
+      {8, 1, 8, {{1, 8}, {2, 4}, {4, 2}}},
+      {2, 1, 8, {{1, 2}}},
+      {3, 1, 0, {{1, 3}}},
+      {1, 1, 0, {}},
+  };
+  for (const Case& c : cases) {
+    EXPECT_TRUE(PlanTeams(c.threads, c.callers, c.l3_cores) == c.rows)
+        << c.threads << " threads for each of " << c.callers;
+  }
 }
 
 // One test, since the number is the process's: told, told anew, fixed.
