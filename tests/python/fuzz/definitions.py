@@ -227,7 +227,12 @@ def _pad(a, src):
 
 
 def _concat(a, *values):
-    parts = [plain_channels(x, "nChw16c", c) for x, c in zip(values, a["channels"], strict=False)]
+    count = len(a["channels"])
+    firsts, wholes = a["src_parts"][::2] or [0] * count, a["src_parts"][1::2] or a["channels"]
+    parts = [
+        plain_channels(x, "nChw16c", c, (first, whole))
+        for x, c, first, whole in zip(values, a["channels"], firsts, wholes, strict=False)
+    ]
     y = np.concatenate(parts, -1)
     return _finish(dict(a, post_ops=""), y, (), "nChw16c", y.shape[-1], 0.0)
 

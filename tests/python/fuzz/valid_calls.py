@@ -150,8 +150,14 @@ def concat(d):
     n, h, w = some_plane(d)
     channels = [some_channels(d) for _ in range(d.to(1, 4))]
     part, into = some_dst_part(d, sum(channels), n, h, w)
-    values = [d.blocked(n, count, h, w) for count in channels]
-    return Call("BlockdnnConcat", [values, into], {"N": len(values), "channels": channels, **part})
+    wholes, parts = channels, []
+    if d.chance(0.3):  # channels from any one on
+        firsts = [d.of(0, 1, 10, 15, 16) for _ in channels]
+        wholes = [f + c + d.of(0, 4, 16) for f, c in zip(firsts, channels, strict=True)]
+        parts = [size for pair in zip(firsts, wholes, strict=True) for size in pair]
+    values = [d.blocked(n, count, h, w) for count in wholes]
+    attrs = {"N": len(values), "channels": channels, "src_parts": parts, **part}
+    return Call("BlockdnnConcat", [values, into], attrs)
 
 
 def shuffle(d):

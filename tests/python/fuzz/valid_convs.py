@@ -3,7 +3,7 @@
 from call import BLOCK, Call
 from references import ELTWISE, POSITIVE_ONLY, SMOOTH_BINARY, STEPS
 
-_CHANNELS = (1, 3, 16, 17, 20, 32, 40, 64)
+_CHANNELS = (1, 3, 16, 17, 20, 32, 40, 64, 96)
 _SAFE = sorted(set(ELTWISE) - POSITIVE_ONLY - STEPS - {"exp", "expm1", "pow", "square"})
 
 
@@ -95,15 +95,19 @@ def window_results(padding, explicit, kernel, strides, size, dilation=1):
 def conv(d):
     ic, oc, groups = some_channels(d), some_channels(d), 1
     src_layout, dst_layout = d.of("nhwc", "nChw16c", "nChw16c"), d.of("nhwc", "nChw16c", "nChw16c")
-    if d.chance(0.3):
+    algorithm = d.of("auto", "auto", "direct", "winograd", "winograd", "paired", "auto_small")
+    kernel = [d.of(1, 2, 3, 3, 5), d.of(1, 3, 3, 4, 7)]
+    dilation, strides = d.of(1, 1, 2), [d.of(1, 1, 2, 3), d.of(1, 1, 2, 5)]
+    if algorithm == "winograd":  # what it computes
+        kernel = d.of([3, 3], [3, 3], [5, 5], [1, 3], [3, 1], [1, 7], [7, 1])
+        dilation, strides = 1, [1, 1]
+    elif d.chance(0.3):
         oc = groups = ic
     elif d.chance(0.2):
         ic, oc, groups = d.of((32, 32, 2), (32, 64, 2), (20, 30, 5), (10, 20, 10))
     if groups > 1:
         src_layout = dst_layout = "nChw16c"
-    n, h, w = some_plane(d)
-    kernel = [d.of(1, 2, 3, 3, 5), d.of(1, 3, 3, 4, 7)]
-    dilation, strides = d.of(1, 1, 2), [d.of(1, 1, 2, 3), d.of(1, 1, 2, 5)]
+    n, h, w = some_plane(d, most=d.of(12, 12, 28))
     padding, explicit = some_window(d, kernel, (h, w), dilation)
     out = window_results(padding, explicit, kernel, strides, (h, w), dilation)
     chain, args = some_chain(d, dst_layout, oc, (n, *out))
@@ -112,7 +116,6 @@ def conv(d):
     if src_layout != "nhwc":
         src_part, src = some_src_part(d, ic, n, h, w)
     offset = d.of(0, 0, 5)
-    algorithm = d.of("auto", "auto", "direct", "winograd", "paired", "auto_small")
     # What Winograd's tiles hold whole windows of.
     may_pool = kernel in ([3, 3], [5, 5]) and strides == [1, 1] and dilation == groups == 1
     may_pool = may_pool and algorithm in ("auto", "winograd")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from checked import check
 
 import tf_blockdnn as bd
 
@@ -38,12 +37,3 @@ def test_sizes_that_a_graph_does_not_know():
     assert run.get_concrete_function().structured_outputs.shape.as_list() == [None, 2]
     values = _values((1, 2), 0, (3, 1, 4), "float32")
     np.testing.assert_array_equal(run(*values), np.concatenate(values))
-
-
-@pytest.mark.parametrize("axis", [1, -1])
-def test_gradients(axis, floats):
-    check(
-        lambda *values: tf.square(bd.ops.join(values, axis=axis)),
-        lambda *values: tf.square(tf.concat(values, axis)),
-        [floats(2, 3), floats(2, 1), floats(2, 4)],
-    )
