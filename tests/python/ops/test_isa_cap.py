@@ -23,8 +23,8 @@ sys.exit(pytest.main(["-q", "-x", "-m", "each_isa", *sys.argv[2:]]))
 def test_cap(isa):
     """The tests marked each_isa pass in a process that is capped to `isa`.
 
-    Of these thousands every 13th, for each set another 13th; with TF_BLOCKDNN_FULL_GRID=1 all.
-    13 is no length of a list of parameters, so each kind is among them.
+    Of these thousands every 17th, for each set another 17th; with TF_BLOCKDNN_FULL_GRID=1 all.
+    17 is no length of a list of parameters, so each kind is among them.
     """
     if "TF_BLOCKDNN_MAX_ISA" in os.environ:
         pytest.skip("this process is capped itself")
@@ -32,7 +32,7 @@ def test_cap(isa):
         pytest.skip("what this process runs, or more than this machine has")
     capped = os.environ | {"TF_BLOCKDNN_MAX_ISA": isa}
     if "TF_BLOCKDNN_FULL_GRID" not in os.environ:
-        capped["TF_BLOCKDNN_SAMPLE"] = f"{ISAS.index(isa)}/13"
+        capped["TF_BLOCKDNN_SAMPLE"] = f"{ISAS.index(isa)}/17"
     tests = Path(__file__).parents[1].rglob("test_*.py")
     marked = [path for path in tests if "mark.each_isa" in path.read_text()]
     run = fresh.run(_PROGRAM, isa, *sorted(marked), environ=capped, check=False)
