@@ -18,7 +18,7 @@ from valid_calls import MAKERS
 from tf_blockdnn.python import gradients
 from tf_blockdnn.python.native import library
 
-_EXAMPLES = int(os.environ.get("TF_BLOCKDNN_EXAMPLES", "840"))
+_EXAMPLES = int(os.environ.get("TF_BLOCKDNN_EXAMPLES", "630"))
 _SEED = int(os.environ.get("TF_BLOCKDNN_SEED", "0"))
 DRAWN = [op for op in MAKERS if op in OPS and op.removeprefix("Blockdnn") in gradients.OPS]
 DRAWN.remove("BlockdnnRnn")  # test_rnn.py has Keras's own, which take less time
