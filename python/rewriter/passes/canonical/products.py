@@ -53,11 +53,17 @@ def _splits_rows(node: Node, body: Body) -> bool:
 
 
 def _works_on_rows(node: Node, views: Views) -> bool:
-    """Whether a node reads such rows, and otherwise no more numbers than there are in one."""
-    rows = [view.x for view in map(views.view, node.inputs) if view]
-    others = [ref for ref in node.inputs if not views.view(ref)]
-    elements, row = views.body.shapes.elements, views.body.shapes.features
-    return bool(rows) and all(elements(other) <= row(rows[0]) for other in others)
+    """Whether a node reads such rows, and otherwise no more numbers than there are in one.
+
+    A row of numbers for one of several readers is no work that the product takes in.
+    """
+    rows = {ref: view.x for ref in node.inputs if (view := views.view(ref))}
+    if not rows:
+        return False
+    body, (x, *_) = views.body, rows.values()
+    is_shared = any(body.view.use_count(ref) > 1 for ref in rows)
+    most = 1 if is_shared else body.shapes.features(x)
+    return all(body.shapes.elements(ref) <= most for ref in node.inputs if ref not in rows)
 
 
 def _flatten(node: Node, body: Body) -> str | None:
