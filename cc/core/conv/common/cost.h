@@ -39,6 +39,8 @@ struct CpuCosts {
   double pack_panel_line = 15;
   // Beginning a task, or a part of one.
   double task = 300;
+  // What a thread beyond the eighth has to do at least.
+  double thread_work = 12000;
   // A row of depthwise pixels; of each pixel a tap, and what comes beside.
   double depthwise_row = 30, depthwise_tap = 1.3, depthwise_pixel = 6;
   // A pixel of small groups, whose source goes to the lanes one after the other.
@@ -59,6 +61,15 @@ inline double CyclesOf(const ConvCost& cost, int threads) {
   const Machine& machine = ThisMachine();
   const double stream = cost.weights / 16 * machine.MemoryLine(threads);
   return std::max(cost.cycles, stream) + machine.ForkJoin(threads) + cost.packing;
+}
+
+// Of `threads` those among which work of so many cycles is cut. Beyond eight a thread that has less
+// than half of a fork-join to do saves less than it takes to bring its source to another core: of
+// MobileNetV2's layers 16 to 32 threads were the fastest of 8 to 128 (benchmarks/cc/task_split).
+inline int ThreadsFor(double cycles, int threads) {
+  constexpr int kFew = 8;
+  if (threads <= kFew) return threads;
+  return static_cast<int>(std::clamp<double>(cycles / kCpu.thread_work, kFew, threads));
 }
 
 // A barrier of those of `threads` that have one of so many tasks.
@@ -108,7 +119,8 @@ inline ConvCost DirectSums(const ConvDesc& d, double multiply, int threads) {
   const int64_t reach = d.groups > 1 || d.depthwise() ? (of_group + 15) / 16 * 16 : d.ic();
   const double weights = static_cast<double>(d.kh() * d.kw() * reach) * ((d.oc() + 15) / 16 * 16);
   const double pixels = static_cast<double>(d.n()) * d.oh() * d.ow();
-  return {kCpu.tiles_overhead * multiply * pixels * weights / 16 / threads, weights, 0};
+  const double cycles = kCpu.tiles_overhead * multiply * pixels * weights / 16;
+  return {cycles / ThreadsFor(cycles, threads), weights, 0};
 }
 
 }  // namespace bd

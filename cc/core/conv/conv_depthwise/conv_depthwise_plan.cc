@@ -108,10 +108,16 @@ double TermsOf(const ConvDepthwisePlan& plan, int64_t rows) {
   return rows * plan.first.desc.ow() * (plan.first.icb * kCpu.fip_vector + kCpu.fip_pixel);
 }
 
+int ThreadsOf(const ConvDepthwisePlan& plan) {
+  const ConvDesc& d = plan.depthwise.desc;
+  const double row = FirstRow(plan) * d.ih() + DepthwiseRow(plan) * d.oh();
+  return ThreadsFor(d.n() * plan.first.ocb * row, plan.first.threads);
+}
+
 // Images are alike, and so are threads: planning looks at so many images on so many threads.
 struct Sample {
   explicit Sample(const ConvDepthwisePlan& plan) {
-    const int64_t n = plan.first.desc.n(), all = plan.first.threads;
+    const int64_t n = plan.first.desc.n(), all = ThreadsOf(plan);
     images = n < all ? 1 : std::min<int64_t>(all, 2);
     threads = n < all ? (all + n / 2) / n : images;
     repeats = static_cast<double>(n * threads) / static_cast<double>(images * all);
@@ -171,6 +177,7 @@ void ChooseParts(ConvDepthwisePlan* plan, double* span) {
   const int64_t oh = plan->depthwise.desc.oh();
   const int64_t count = plan->first.Own<DirectPlan>().groups.size();
   const Sample sample(*plan);
+  const int threads = ThreadsOf(*plan);
   const int64_t most = 8 * sample.threads;                  // parts of an image
   const int64_t fine = sample.threads <= 2 ? most + 1 : 2;  // all numbers of groups, or some
   *span = std::numeric_limits<double>::infinity();
@@ -181,8 +188,7 @@ void ChooseParts(ConvDepthwisePlan* plan, double* span) {
       if (groups < last) next = std::min(next, last);
       std::vector<PairPart> parts = Grid(count, groups, oh, rows);
       const int64_t tasks = plan->first.desc.n() * rows * groups;
-      const double more =
-          std::max(0., BarrierOf(tasks, plan->first.threads) - ThisMachine().barrier);
+      const double more = std::max(0., BarrierOf(tasks, threads) - ThisMachine().barrier);
       const double cost = more + Span(*plan, parts, sample, *span * 0.995 - more);
       if (cost >= *span * 0.995) continue;
       *span = cost;
@@ -199,10 +205,9 @@ double SpanApart(const ConvDepthwisePlan& plan) {
   const double work = blocks * (FirstRow(plan) * d.ih() + DepthwiseRow(plan) * d.oh()) +
                       d.n() * TermsOf(plan, d.ih());
   const double moved = 2 * kCpu.cache_line * blocks * d.ih() * d.iw();
-  const double threads = plan.first.threads;
+  const int threads = ThreadsOf(plan);
   const double uneven = threads == 1 ? 1 : threads - 1 + 1 / kCpu.slow_thread;
-  return ThisMachine().Barrier(plan.first.threads) +
-         (work + moved) * (1 / threads + 1 / uneven) / 2;
+  return ThisMachine().Barrier(threads) + (work + moved) * (1. / threads + 1 / uneven) / 2;
 }
 
 }  // namespace

@@ -202,11 +202,13 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const int64_t group_count = p->groups.size();
   const bool fip = p->fip();
   const double k = static_cast<double>(p->groups.packed_floats) / (kBlock * plan.ocb);
+  const double multiply = fip ? kCpu.fip_multiply : 1;
+  const int threads = ThreadsFor(multiply * k * plan.ocb * d.n() * d.oh() * d.ow(), plan.threads);
   const bool any_pixels = (p->in_place || p->is_line) && !p->by_row;
   // Pixels a step: a tile, but where those are few, even strips count for more (960->160
   // at 7x7, 2 threads: 28 and 21 pixels take 73 us, 25 and 24 take 66).
   const int64_t tiles = CeilDiv(d.oh() * d.ow(), 14);
-  const int64_t unit = !any_pixels ? d.ow() : tiles < 8 * plan.threads ? 1 : 14;
+  const int64_t unit = !any_pixels ? d.ow() : tiles < 8 * threads ? 1 : 14;
   const int64_t units = any_pixels ? CeilDiv(d.oh() * d.ow(), unit) : d.oh();
   const bool blocked = p->blocked();
   const bool matrix = !blocked && p->in_place;
@@ -226,11 +228,11 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
       (p->in_place ? 0 : kCpu.strip_line * source_per_unit / 64 * CeilDiv(plan.icb, chunk)) +
       terms_per_unit;
   // Of a source of which a thread has its share in the cache, other threads' lines.
-  const double own_units = static_cast<double>(d.n()) * units / plan.threads;
+  const double own_units = static_cast<double>(d.n()) * units / threads;
   const double others_per_unit =
       kCpu.cache_line / 64.0 * unit * d.sw() * d.sh() *
       (blocked ? 4.0 * plan.icb * p->pixel : 1.0 * p->unit * p->channels);
-  const double fma_per_unit = unit * k * plan.ocb / 2 * (fip ? kCpu.fip_multiply : 1);
+  const double fma_per_unit = unit * k * plan.ocb / 2 * multiply;
   const double weights =
       (matrix ? kCpu.matrix_weights_line : kCpu.strip_weights_line) * k * plan.ocb;
   // A line's strip is at least as long as what it shares with the next.
@@ -244,10 +246,8 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
     if (!fits && per > 1) continue;
     const int64_t last = units - (strips - 1) * per;
     // Few strips of a matrix: shares of its columns that fill all threads, also three of them.
-    const int64_t fewest =
-        matrix && strips < plan.threads ? std::min<int64_t>(plan.threads, group_count) : 1;
-    for (int64_t splits = fewest; splits <= group_count && splits <= 8 * plan.threads;
-         splits *= 2) {
+    const int64_t fewest = matrix && strips < threads ? std::min<int64_t>(threads, group_count) : 1;
+    for (int64_t splits = fewest; splits <= group_count && splits <= 8 * threads; splits *= 2) {
       if (splits > 1 && p->variant == kDotLanes) break;
       const double share = static_cast<double>(CeilDiv(group_count, splits)) / group_count;
       const auto cost_of = [&](int64_t rows) {
@@ -256,8 +256,8 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
       };
       const double cost = cost_of(per), last_cost = cost_of(last);
       const double span =
-          Makespan(d.n() * (strips - 1) * splits, cost, d.n() * splits, last_cost, plan.threads) +
-          BarrierOf(strips * splits * d.n(), plan.threads);
+          Makespan(d.n() * (strips - 1) * splits, cost, d.n() * splits, last_cost, threads) +
+          BarrierOf(strips * splits * d.n(), threads);
       if (span < best * 0.995) {
         best = span;
         p->strip_pixels = per * unit;

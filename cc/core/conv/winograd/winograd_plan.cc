@@ -68,7 +68,8 @@ struct TaskSplit {
 };
 
 // The tasks with the shortest estimated time of the busiest thread.
-TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa isa, int threads) {
+TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa isa,
+                      int most_threads) {
   const Machine& machine = ThisMachine();
   const GemmKernels& kernels = GemmKernelsFor(isa);
   const int64_t planes = transform.planes(), tiles = CountTiles(d, transform);
@@ -77,6 +78,9 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
   const TileFamily family = FamilyOf(transform, d, isa);
   const Stages stages = StagesOf(transform, family, isa);
+  const int threads = ThreadsFor(static_cast<double>(transform.products() * channels * ocb) /
+                                     transform.phases() * stages.multiply * tiles,
+                                 most_threads);
   const double v_bytes = 64.0 / PerDword(family);
   TaskSplit best;
   for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {

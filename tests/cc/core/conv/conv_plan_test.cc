@@ -303,6 +303,14 @@ TEST(ConvPlanTest, WinogradsScratchDoesNotGrowWithTheBatch) {
   }
 }
 
+// Of 128 threads each has something to do, or no task.
+TEST(ConvPlanTest, LittleWorkIsCutAmongFewThreads) {
+  const ConvShape d = Square(144, 28, 32, 1, 1, 0);
+  EXPECT_EQ(PlanOf(d, Isa::kAvx512, 8).tasks, 8);
+  EXPECT_LE(PlanOf(d, Isa::kAvx512, 128).tasks, 18);
+  EXPECT_GE(PlanOf(Square(256, 56, 512, 1, 1, 0), Isa::kAvx512, 128).tasks, 112);
+}
+
 TEST(ConvPlanTest, WinogradOnlyWhereItPays) {
   ConvShape first = Square(3, 224, 64, 7, 2, 3);
   first.src_layout = Layout::nhwc;
