@@ -1,6 +1,6 @@
 """Measures how networks keep their lead over TensorFlow beside busy processes.
 
-    python benchmarks/under_load.py [--models ResNet50,MobileNetV2,BERT] [--busy 0,2,4]
+    python benchmarks/under_load.py [--models ResNet50,MobileNetV2,BERT,LSTM] [--busy 0,2,4]
                                     [--seconds 8]
 
 The busy processes multiply numbers in Python, which needs a core each and little memory. Ours and
@@ -39,10 +39,17 @@ def _application(name: str):
     return getattr(keras.applications, name)(weights=None)
 
 
+def _lstm():
+    import keras
+
+    return keras.Sequential([keras.Input((100, 256)), keras.layers.LSTM(256)])
+
+
 MODELS = {
     "ResNet50": lambda: _application("ResNet50"),
     "MobileNetV2": lambda: _application("MobileNetV2"),
     "BERT": _bert,
+    "LSTM": _lstm,
 }
 
 

@@ -2,14 +2,18 @@
 // does the pool, but its threads are fibers with clocks of their own: the one that is furthest
 // behind goes on, and its clock advances by what its task takes here. A thread that waits goes on
 // when another has written. So what is planned, taken and stolen is what would be; what lines that
-// move between cores take, and caches and memory that cores share, is not in it. On a busy machine
-// the figures mean little.
+// move between cores take, and caches and memory that cores share, is not in it. What other
+// processes take of the core is taken off, but not what they take of its caches.
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <x86intrin.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -29,17 +33,126 @@ namespace {
 struct Clock {
   uint64_t now = 0, work = 0;
   bool waits = false;
+  // Of the tasks since the call began, in order: which is next, and what each took in the calls
+  // before, at least.
+  size_t task = 0;
+  std::vector<uint64_t> least;
 };
 std::vector<Clock>& clocks = *new std::vector<Clock>;  // pools at exit still touch it
 uint64_t since = 0;                                    // when the current fiber went on
 
 // Shorter than any task: looking for one.
 constexpr uint64_t kLooking = 200;
+// Shorter than a task that is compared with that of other calls, which interrupts and neighbours
+// disturb now and then.
+constexpr uint64_t kTask = 2000;
+// Shorter than any time that others have the core.
+constexpr uint64_t kNotInterrupted = 20000;
+
+// Weights, whose pages nobody may touch but eight threads, as would share an L3, and these fault.
+struct Weights {
+  char* begin;
+  size_t bytes;
+};
+std::vector<Weights>& weights = *new std::vector<Weights>;
+bool watches_weights = false;
+size_t watched_eight = 0;
+std::set<std::pair<char*, size_t>>& touched = *new std::set<std::pair<char*, size_t>>;
+constexpr size_t kPage = Stack::kPage;
+
+void Protect() {
+  for (const Weights& w : weights) mprotect(w.begin, w.bytes, PROT_NONE);
+}
+
+void OnFault(int, siginfo_t* info, void*) {
+  const uint64_t start = __rdtsc();
+  char* const page =
+      reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(info->si_addr) & ~(kPage - 1));
+  const bool is_watched = std::any_of(weights.begin(), weights.end(), [&](const Weights& w) {
+    return page >= w.begin && page < w.begin + w.bytes;
+  });
+  if (!watches_weights || !is_watched) {
+    signal(SIGSEGV, SIG_DFL);
+    return;
+  }
+  touched.insert({page, watched_eight});
+  mprotect(page, kPage, PROT_READ | PROT_WRITE);
+  constexpr uint64_t kInKernel = 2000;
+  since += __rdtsc() - start + kInKernel;
+}
+
+// How often weights are read, each time by eight threads that share an L3.
+double TimesRead(const std::function<void()>& call) {
+  constexpr size_t kStack = 1 << 16;
+  static char stack[kStack];
+  const stack_t alternate = {stack, 0, kStack};
+  sigaltstack(&alternate, nullptr);
+  struct sigaction action = {};
+  action.sa_sigaction = OnFault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, nullptr);
+  touched.clear();
+  watches_weights = true;
+  watched_eight = 0;
+  Protect();
+  call();
+  watches_weights = false;
+  for (const Weights& w : weights) mprotect(w.begin, w.bytes, PROT_READ | PROT_WRITE);
+  signal(SIGSEGV, SIG_DFL);
+  std::set<char*> pages;
+  for (const auto& [page, eight] : touched) pages.insert(page);
+  return static_cast<double>(touched.size()) / std::max<size_t>(1, pages.size());
+}
+
+double CoreNanoseconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return t.tv_sec * 1e9 + t.tv_nsec;
+}
+double CyclesInANanosecond() {
+  timespec from, to;
+  clock_gettime(CLOCK_MONOTONIC, &from);
+  const uint64_t start = __rdtsc();
+  const auto passed = [&] {
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    return (to.tv_sec - from.tv_sec) * 1e9 + (to.tv_nsec - from.tv_nsec);
+  };
+  while (passed() < 1e7) continue;
+  return static_cast<double>(__rdtsc() - start) / passed();
+}
+
+// Both clocks when they were last looked at.
+uint64_t seen = 0;
+double seen_nanoseconds = 0;
+void Look() {
+  seen = __rdtsc();
+  seen_nanoseconds = CoreNanoseconds();
+}
+
+// Cycles since the fiber went on, without those that other processes had the core.
+uint64_t Passed() {
+  static const double cycles = CyclesInANanosecond();
+  const uint64_t now = __rdtsc(), passed = now - since;
+  if (passed <= kNotInterrupted) return passed;
+  const uint64_t before = seen;
+  const double nanoseconds = seen_nanoseconds;
+  Look();
+  const double taken =
+      static_cast<double>(seen - before) - cycles * (seen_nanoseconds - nanoseconds);
+  return passed - static_cast<uint64_t>(std::clamp(taken, 0., static_cast<double>(passed)));
+}
 
 void Charge() {
-  const uint64_t passed = __rdtsc() - since;
-  clocks[current].now += passed;
-  if (passed > kLooking) clocks[current].work += passed;
+  Clock& clock = clocks[current];
+  uint64_t passed = Passed();
+  if (passed > kTask) {
+    clock.least.resize(std::max(clock.least.size(), clock.task + 1), passed);
+    uint64_t& least = clock.least[clock.task++];
+    least = std::min(least, passed);
+    passed = std::max(least, passed / 2);
+  }
+  clock.now += passed;
+  if (passed > kLooking) clock.work += passed;
 }
 
 void Next() {
@@ -55,6 +168,10 @@ void Next() {
     }
   }
   SwitchTo(next);
+  if (watches_weights && current / bd::kNeighbours != watched_eight) {
+    watched_eight = current / bd::kNeighbours;
+    Protect();
+  }
   since = __rdtsc();
 }
 
@@ -86,10 +203,13 @@ void OnPause() {
 struct Taken {
   double span = 0, work = 0;
   int64_t used = 0;
+  double times_read = 1;  // weights
 };
 
 Taken Measure(const std::function<void()>& call) {
-  clocks.assign(all.size(), Clock());
+  clocks.resize(all.size());
+  for (Clock& c : clocks) c = {0, 0, false, 0, std::move(c.least)};
+  Look();
   since = __rdtsc();
   call();
   Charge();
@@ -110,8 +230,8 @@ namespace {
 constexpr char kUsage[] = R"(usage: task_split [--layers] [--threads P] [--batch N] NETWORK...
 
 Prints for numbers of threads and batches: how many times as fast all threads are as one; by how
-much those that take part are held up by the slowest; and how much more they do together than one
-alone. A network is NAME=FILE, the convolutions of a file of benchmarks/shapes; bert, BERT-base of
+much those that take part are held up by the slowest; how much more they do together than one alone;
+and how often weights are read, where each eight threads share an L3. A network is NAME=FILE, the convolutions of a file of benchmarks/shapes; bert, BERT-base of
 128 tokens; or lstm, one of 256 units and 100 steps. With --layers the same of each layer.
 )";
 
@@ -157,9 +277,19 @@ std::shared_ptr<Buffer> Floats(int64_t count) {
   return buffer;
 }
 
+// The same of packed weights.
+std::shared_ptr<Buffer> Weights(int64_t count) {
+  auto buffer = Floats(count + 2 * fibers::kPage / 4);
+  const uintptr_t mask = ~(fibers::kPage - 1);
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(buffer->data()) + fibers::kPage - 1) & mask;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(buffer->data() + count)) & mask;
+  if (begin < end) fibers::weights.push_back({reinterpret_cast<char*>(begin), end - begin});
+  return buffer;
+}
+
 struct ConvMemory {
   explicit ConvMemory(const ConvPlan& plan)
-      : packed(Floats(plan.packed_floats())), bias(Floats(plan.desc.oc() + 16)) {
+      : packed(Weights(plan.packed_floats())), bias(Floats(plan.desc.oc() + 16)) {
     args[0] = bias->data();
   }
   std::shared_ptr<Buffer> packed, bias;
@@ -217,7 +347,7 @@ Run MakeProduct(int64_t rows, int64_t k, int64_t n, int threads) {
   desc.pairs = true;
   desc.threads = threads;
   Check(MakeGemmPlan(desc, ActiveIsa(), plan.get()));
-  const auto a = Floats(rows * k), c = Floats(rows * n), packed = Floats(plan->packed_bytes / 4);
+  const auto a = Floats(rows * k), c = Floats(rows * n), packed = Weights(plan->packed_bytes / 4);
   const auto bias = Floats(n), scratch = Floats(GemmScratchBytes(*plan, rows) / 4 + 16);
   return [=](ThreadPool& pool) {
     GemmArgs args;
@@ -264,7 +394,7 @@ Run MakeLstm(int64_t batch, int threads) {
   auto plan = std::make_shared<RnnPlan>();
   Check(MakeRnnPlan(desc, ActiveIsa(), threads, plan.get()));
   const auto src = Floats(batch * 100 * 256), dst = Floats(batch * 100 * 256);
-  const auto packed = Floats(plan->packed_floats);
+  const auto packed = Weights(plan->packed_floats);
   const auto scratch = Floats(plan->scratch.bytes() / 4 + 16);
   return [=](ThreadPool& pool) {
     RnnBuffers b;
@@ -317,7 +447,7 @@ std::vector<Layer> Bert() {
 }
 
 fibers::Taken TakenBy(const Run& run, int threads, int64_t batch) {
-  const int repeats = batch > 8 ? 2 : 5;
+  const int repeats = batch > 8 ? 3 : 8;
   fibers::Clear();
   fibers::clocks.assign(1, fibers::Clock());
   ThreadPool pool(threads);
@@ -328,34 +458,47 @@ fibers::Taken TakenBy(const Run& run, int threads, int64_t batch) {
     const fibers::Taken taken = fibers::Measure([&] { run(pool); });
     if (taken.span < least.span) least = taken;
   }
+  if (threads > 1) least.times_read = fibers::TimesRead([&] { run(pool); });
   return least;
 }
 
-void Print(const char* name, int threads, int64_t batch, double alone, double span, double work,
+void Print(const char* name, int threads, int64_t batch, double alone, const fibers::Taken& taken,
            double held) {
-  std::printf("%-40s %4d %4d  %6.1f  %6.1f %%  %6.1f %%\n", name, threads, static_cast<int>(batch),
-              alone / span, 100 * (held / work - 1), 100 * (work / alone - 1));
+  std::printf("%-40s %4d %4d  %6.1f  %6.1f %%  %6.1f %%  %5.1f\n", name, threads,
+              static_cast<int>(batch), alone / taken.span, 100 * (held / taken.work - 1),
+              100 * (taken.work / alone - 1), taken.times_read);
 }
 
 void PrintNetwork(const std::string& name, const std::vector<Layer>& layers, const Question& q) {
   for (int64_t batch : q.batches) {
+    const auto taken_by = [&](const Layer& l, int threads) {
+      fibers::weights.clear();
+      const Run run = l.make(batch, threads);
+      return TakenBy(run, threads, batch);
+    };
     std::vector<double> alone;
-    for (const Layer& l : layers) alone.push_back(TakenBy(l.make(batch, 1), 1, batch).span);
+    for (const Layer& l : layers) alone.push_back(taken_by(l, 1).span);
     for (int threads : q.threads) {
-      double of_one = 0, span = 0, work = 0, held = 0;
+      double of_one = 0, held = 0, all_bytes = 0;
+      fibers::Taken all;
+      all.times_read = 0;
       for (size_t i = 0; i < layers.size(); ++i) {
         const Layer& l = layers[i];
         const double count = static_cast<double>(l.count);
-        const fibers::Taken taken = TakenBy(l.make(batch, threads), threads, batch);
+        const fibers::Taken taken = taken_by(l, threads);
         const double of_layer = taken.span * static_cast<double>(taken.used);
-        if (q.layers)
-          Print(l.name.c_str(), threads, batch, alone[i], taken.span, taken.work, of_layer);
+        if (q.layers) Print(l.name.c_str(), threads, batch, alone[i], taken, of_layer);
         of_one += count * alone[i];
-        span += count * taken.span;
-        work += count * taken.work;
+        all.span += count * taken.span;
+        all.work += count * taken.work;
         held += count * of_layer;
+        double bytes = 0;
+        for (const auto& w : fibers::weights) bytes += count * static_cast<double>(w.bytes);
+        all.times_read += bytes * taken.times_read;
+        all_bytes += bytes;
       }
-      Print(name.c_str(), threads, batch, of_one, span, work, held);
+      all.times_read /= std::max(1., all_bytes);
+      Print(name.c_str(), threads, batch, of_one, all, held);
       std::fflush(stdout);
     }
   }
@@ -372,7 +515,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    std::printf("%-40s %4s %4s  %6s  %8s  %8s\n", "", "P", "n", "faster", "held up", "more work");
+    std::printf("%-40s %4s %4s  %6s  %8s  %8s  %5s\n", "", "P", "n", "faster", "held up",
+                "more work", "read");
     for (const std::string& network : question.networks) {
       const size_t equals = network.find('=');
       const std::vector<Layer> layers =
