@@ -17,6 +17,7 @@ from ..graph import (
     Node,
     Ref,
     called_functions,
+    flatten,
     make_node,
     outputs,
 )
@@ -52,16 +53,29 @@ _OUTSIDE_TYPES = frozenset({dtypes.resource, dtypes.variant, dtypes.string})
 _numbers = itertools.count()
 
 
-def flat_graph(module: Module, captures) -> ImportedGraph:
-    """The main graph in TensorFlow, with static shapes; its nodes keep their names.
+def flat_graph(module: Module, captures) -> tuple[GraphView, ImportedGraph]:
+    """The main graph, and the same in TensorFlow, with static shapes.
+
+    The nodes of a region that was there before lie beside it, for those who ask what it runs.
 
     Args:
         captures: placeholder name -> tensor outside.
     """
     inputs = zip(module.main.inputs, module.function.inputs, strict=False)
     specs = {name: (tensor.dtype, tensor.shape) for name, tensor in inputs}
-    graph_def = module.main.view.to_graph_def()
-    return fill(ImportedGraph("flat"), graph_def, module.functions, captures, specs)
+    view = module.main.view.copy()
+    for region in [node for node in view if node.op == REGION]:
+        body = flatten(module.functions[region.attr["f"].func.name])
+        outside = dict(zip(body.inputs, region.inputs, strict=True))
+        for proto in (node for node in body.graph_def.node if node.name not in outside):
+            node = Node.from_proto(proto)
+            node.name = f"{region.name}/{node.name}"
+            node.set_inputs(
+                outside.get(ref.node) or Ref(f"{region.name}/{ref.node}", ref.port)
+                for ref in node.inputs
+            )
+            view.add(node)
+    return view, fill(ImportedGraph("flat"), view.to_graph_def(), module.functions, captures, specs)
 
 
 def _unknown(ref: Ref) -> tensor_shape.TensorShape:

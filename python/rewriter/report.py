@@ -152,6 +152,9 @@ class Precision:
         return all(10 ** (-output.snr / 20) <= loss for output in self.outputs)
 
 
+_MEMORY = ("weights", "packed", "shared", "scratchpad", "arena")
+
+
 @dataclass
 class Report:
     """What was done to one function, and what was not.
@@ -178,6 +181,10 @@ class Report:
             of loops. Unknown sizes count as 64: only the ratio means something.
         weights: the bytes of the function's weights as they are; of these, kernels that have packed
             theirs read nothing more.
+        memory: bytes of "weights", of the "packed" forms that kernels read, and of those of both
+            that are "shared" by processes, as they lie in files of a SavedModel; of the largest
+            "scratchpad"; and of the "arena" in which that and the tensors between our ops lie. At
+            batch 1 where the batch is open; ops with other open sizes are not counted.
         warnings: what was asked for and changed nothing, passes that failed and were left out,
             and settings that cost speed; all but the last are Python warnings, too.
         notes: what a caller should know.
@@ -212,6 +219,7 @@ class Report:
     multiply_adds: int = 0
     multiply_adds_left: int = 0
     weights: int = 0
+    memory: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_MEMORY, 0))
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     error: str | None = None
@@ -220,17 +228,6 @@ class Report:
     precision: Precision | None = None
     measured: Measured | None = None
     prefix: str = ""
-
-    @property
-    def memory(self) -> dict[str, int]:
-        """Bytes of "weights" as they are, of "packed" ones, and of the largest "scratchpad".
-
-        Those of the ops of which `converted` knows them, at batch 1 where the batch is open.
-        Intermediate tensors are not among them.
-        """
-        scratchpad = max((item.scratchpad for item in self.converted), default=0)
-        packed = sum(item.packed for item in self.converted)
-        return {"weights": self.weights, "packed": packed, "scratchpad": scratchpad}
 
     def decline(self, node: str, reason: str) -> None:
         if (node, reason) not in self.declined:
@@ -281,8 +278,8 @@ class Report:
         return summary.full(self) if all else summary.short(self)
 
     def to_json(self, indent: int | None = None) -> str:
-        """All attributes, the counts of `counts()` and `memory`, as JSON text."""
-        fields = asdict(self) | {"counts": self.counts(), "memory": self.memory}
+        """All attributes and the counts of `counts()`, as JSON text."""
+        fields = asdict(self) | {"counts": self.counts()}
         if self.measured is not None:
             fields["measured"]["ratio"] = self.measured.ratio
             for region, entry in zip(

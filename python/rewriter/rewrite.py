@@ -50,6 +50,7 @@ from .report import Report
 from .rules import Rule
 from .summary import common_prefix
 from .trackables import BUNDLE, Bundles, Live, owners, structure, weights_left
+from .weights_file import keeps_packs, loaded_weights
 
 UNTOUCHED = "nothing is converted: calls run the original, with the weights that it has then"
 
@@ -170,6 +171,8 @@ def optimize_concrete(
         else:
             verify.check_numbers(concrete, result, tolerance=tolerance, inputs=batch)
     trackables = run.variables + owners(result, [concrete, *roots])
+    if report.blocked and any(map(loaded_weights, owners(concrete, [concrete, *roots]))):
+        report.memory["shared"] = report.weights + report.memory["packed"] * keeps_packs()
     if result is concrete:
         report.notes.append(UNTOUCHED)
     else:  # Keras's export of a model around it writes what is named here.
@@ -322,8 +325,8 @@ class Rewrite:
     def form_regions(self, module: Module) -> None:
         """Makes one op of each region, and says what it will run."""
         self.steps.append("ask_library")
-        flat = flat_graph(module, module.captures)
-        ask_library(flat, self.report)
+        view, flat = flat_graph(module, module.captures)
+        ask_library(view, flat, self.report)
         self.steps.append("form_regions")
         bodies = form_regions(
             module.main.view,

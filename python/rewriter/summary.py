@@ -176,9 +176,10 @@ def _memory(report) -> list[str]:
     if report.weights < 1 << 20:
         return []
     sizes = {key: f"{size / 2**20:.1f} MiB" for key, size in report.memory.items()}
+    shared = f", {sizes['shared']} of both shared by processes" if report.memory["shared"] else ""
     return [
-        f"  memory: {sizes['weights']} of weights, {sizes['packed']} packed, a scratchpad of "
-        f"{sizes['scratchpad']}"
+        f"  memory: {sizes['weights']} of weights, {sizes['packed']} packed{shared}, "
+        f"{sizes['arena']} between ops"
     ]
 
 

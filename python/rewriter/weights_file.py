@@ -4,6 +4,7 @@ A result's folded weights lie in a file without a name, which goes with it. Once
 nothing of it is resident. A SavedModel has them as an asset, which processes share.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from tempfile import TemporaryFile
 
@@ -47,6 +48,11 @@ def is_large(values) -> bool:
     """Whether an array or variable is worth a place in a file."""
     dtype = tf.as_dtype(values.dtype)
     return dtype != tf.string and dtype.size * int(np.prod(values.shape)) >= _LEAST
+
+
+def keeps_packs() -> bool:
+    """Whether packed forms of a SavedModel's weights lie in files, too, as PackFolder says."""
+    return os.environ.get("TF_BLOCKDNN_CACHE") != "0"
 
 
 def write(file, arrays: Iterable[np.ndarray]) -> list[int]:

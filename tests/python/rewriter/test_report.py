@@ -173,13 +173,21 @@ def test_a_function_that_is_blocked_in_part(rewrite, weights, conv):
     assert "100 % of the other multiply-adds" in text and "already: 1 convolution\n" in text
 
 
-def test_it_says_what_memory_weights_and_ops_take():
-    model = keras.Sequential([keras.Input((8, 8, 256)), keras.layers.Conv2D(256, 3)])
-    report = bd.optimize(model, options=bd.Options(algorithm="winograd")).report
-    (convolution,) = report.converted
-    weights = 4 * 9 * 256 * 256
-    assert weights <= report.memory["weights"] < weights + 2048
-    assert report.memory["packed"] == convolution.packed > weights
-    assert report.memory["scratchpad"] == convolution.scratchpad > 0
-    assert "memory: 2.3 MiB of weights, " in report.summary()
-    assert json.loads(report.to_json())["memory"] == report.memory
+def test_it_says_what_memory_weights_and_ops_take(tmp_path):
+    convs = [keras.layers.Conv2D(256, 3) for _ in range(2)]
+    model = keras.Sequential([keras.Input((8, 8, 256)), *convs])
+    fast = bd.optimize(model, options=bd.Options(algorithm="winograd"))
+    memory, (first, second) = fast.report.memory, fast.report.converted
+    weights = 2 * 4 * 9 * 256 * 256
+    assert weights <= memory["weights"] < weights + (1 << 17)
+    assert memory["packed"] == first.packed + second.packed > weights
+    assert memory["scratchpad"] == max(first.scratchpad, second.scratchpad) > 0
+    source, between = 4 * 8 * 8 * 256, 4 * 6 * 6 * 256  # The source is reordered.
+    assert memory["arena"] == source + first.scratchpad + between
+    assert memory["shared"] == 0
+    assert "memory: 4.6 MiB of weights, " in fast.report.summary()
+    assert json.loads(fast.report.to_json())["memory"] == memory
+    fast.save(tmp_path / "fast")
+    report = bd.load(tmp_path / "fast").report
+    assert report.memory == memory | {"shared": memory["weights"] + memory["packed"]}
+    assert "4.6 MiB of weights" in report.summary() and " shared by processes" in report.summary()
