@@ -46,7 +46,7 @@ _ALWAYS_REPORTED = frozenset(
 _ASK_LITTLE = frozenset({"Identity", "IdentityN", "Shape", *softmax.RULE.ROOTS})
 # What costs as much as it gains where nothing after it reads blocks; all else becomes ours wherever
 # it reads them.
-_IF_WANTED = (BroadcastProduct, BroadcastSum, Conv, Eltwise, Join, Pad, Reshape, *ROW_MOVES)
+_IF_WANTED = (Conv, Eltwise, Join, Pad, Reshape, *ROW_MOVES)
 _NO_WINOGRAD = frozenset({"direct", "paired", "auto_smallest"})
 _UNWANTED = "nothing after it wants blocks"
 
@@ -264,7 +264,7 @@ def _when(replacement: Replacement, state: LayoutState) -> Replacement | str:
     if kind is Concat and payload.is_slice:
         reads = state.wants_blocked(result, few=True)
         return replacement if reads else "nothing after it reads blocks"
-    if kind is Concat:
+    if kind in (BroadcastProduct, BroadcastSum, Concat):
         joins = wanted or all(map(state.is_blocked, replacement.inputs.values()))
         return replacement if joins else f"part of what it reads is plain, and {_UNWANTED}"
     if kind in (Conv, Reshape) and (

@@ -3,8 +3,9 @@
 x [N, H, W, C] o s [N, H, W, 1]: a 1x1 convolution of s by ones, whose chain is o x
 x [N, H, W, C] o s [N, H, 1, C]: o of x and of s with its column repeated; rows, too
 
-A sum or product of pictures whose sizes may differ, or of one and a constant of its pixels, is
-TensorFlow's own on blocks, which looks at the sizes when it runs; tails stay zero.
+A sum or product of pictures whose sizes may differ, or of one and a constant of its pixels, and a
+product by a plane whose sizes may differ, are TensorFlow's own on blocks, which looks at the sizes
+when it runs; tails stay zero.
 """
 
 import numpy as np
@@ -57,24 +58,39 @@ def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
 
 def _on_blocks(node: Node, body: Body) -> Replacement | str | None:
     """TensorFlow's op on blocks, if one of them may be broadcast to the other."""
-    record, at = _ON_BLOCKS.get(node.op), pixels(node, body)
+    record, at, is_plane = _ON_BLOCKS.get(node.op), pixels(node, body), False
+    if at is None and record is BroadcastProduct:
+        at = _plane(node, body)
+        is_plane = at is not None
     if at is None and not _may_spread(node, body):
         return None
     if record is None:
         return _UNPROVEN if at is None else None
     src, other = node.inputs if at != 0 else node.inputs[::-1]
-    common = dict(origin=node.name, channels=body.shapes.shape(src)[3])
+    channels = body.shapes.shape(src)[3]
+    common = dict(origin=node.name, channels=channels)
     if at is None:
         return Replacement(record(**common), {"src": src, "other": other}, node.name)
-    return Replacement(
-        record(other_layout=NHWC, **common),
-        {"src": src},
-        node.name,
-        prepare=lambda write: {
-            "src": src,
-            "other": _blocks(write, other, body, common["channels"]),
-        },
-    )
+
+    def beside(write: Writer) -> dict:
+        if is_plane:
+            return {"src": src, "other": write.add("plane", "ExpandDims", other, 1)}
+        return {"src": src, "other": _blocks(write, other, body, channels)}
+
+    payload = record(other_layout=NHWC, **common)
+    return Replacement(payload, {"src": src}, node.name, prepare=beside)
+
+
+def _plane(node: Node, body: Body) -> int | None:
+    """Which of the two operands has one number a pixel of the other, or of a part of it."""
+    shapes = [body.shapes.shape(ref) or () for ref in node.inputs]
+    if list(map(len, shapes)) != [4, 4] or any(map(body.constants.is_constant, node.inputs)):
+        return None
+    for at, shape in enumerate(shapes):
+        channels = shapes[1 - at][3]
+        if shape[3] == 1 and isinstance(channels, int) and channels > 1:
+            return at
+    return None
 
 
 def _blocks(write: Writer, constant: Ref, body: Body, channels: int) -> Ref:

@@ -135,6 +135,7 @@ WHOLE = {
     "of a constant": lambda a, b: b * tf.cast(np.arange(a.shape[3], dtype="f") >= a, tf.float32),
     "a choice": lambda a, b: tf.where(a >= b, a, 2.0 * b),
     "a plane over channels": lambda x: x * tf.sigmoid(tf.reduce_mean(x, 3, keepdims=True)),
+    "a plane of another batch": lambda x: x * tf.reduce_mean(x, 3, keepdims=True)[:1],
     "a row over columns": lambda x: x - tf.sigmoid(tf.reduce_max(x, 1, keepdims=True)),
     "a constant of pixels": lambda x: x * _PIXELS[..., : x.shape[3]] + _PIXELS[0, :, :, :1],
     "a slope a pixel": lambda x: tf.nn.relu(x) - _PIXELS[0, ..., : x.shape[3]] * tf.nn.relu(-x),
@@ -164,7 +165,6 @@ def test_nothing_is_reordered_for_it(between, name, channels, sizes):
 # name -> what is computed, and the op that stays.
 STAYS = {
     "sums of channels": (lambda x: x * tf.reduce_sum(x, 3, keepdims=True), "Sum"),
-    "planes of another batch": (lambda x: x * tf.reduce_mean(x, 3, keepdims=True)[:1], "Mul"),
     "pixels in another order": (lambda x: tf.transpose(x, [0, 2, 1, 3]), "Transpose"),
     "a shuffle of rows": (lambda x: _by_groups(x, 4, (0, 2, 1, 4, 3)), "Transpose"),
     "work within a shuffle": (
@@ -250,13 +250,14 @@ def test_sums_of_masks_are_counts(rewrite, image, keepdims, size):
         np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.mark.parametrize("op", ["AddV2", "Mul", "Sub"])
-def test_sizes_may_differ(rewrite, image, conv, op):
+@pytest.mark.parametrize("op, channels", [("AddV2", 20), ("Mul", 20), ("Mul", 1), ("Sub", 20)])
+def test_sizes_may_differ(rewrite, image, conv, op, channels):
     """TensorFlow spreads a picture of one pixel over the other, if it is one, in blocks as well;
-    not what has no such form."""
+    not what has no such form. A gate of pixels has one channel."""
 
     def function(x, y):
-        return conv(getattr(tf.raw_ops, op)(x=conv(x, 20), y=conv(y, 20), name="both"), 20)
+        both = getattr(tf.raw_ops, op)(x=conv(x, 20), y=conv(y, channels), name="both")
+        return conv(both, 20)
 
     result = rewrite(function, [2, None, None, 3], [2, None, None, 3], options=STRICT)
     if op == "Sub":
@@ -265,6 +266,16 @@ def test_sizes_may_differ(rewrite, image, conv, op):
         assert not result.report.declined and result.blockdnn["Reorder"] == 1
     result.assert_same(image(2, 6, 7, 3), image(2, 6, 7, 3))
     result.assert_same(image(2, 6, 7, 3), image(2, 1, 1, 3))
+
+
+def test_a_sum_of_open_sizes_is_reordered_once(rewrite, conv):
+    """As in the step of a recurrent layer of pictures, whose batches are not known to be one."""
+
+    def function(x, y):
+        return tf.nn.relu(conv(x, 20) + conv(y, 20))
+
+    result = rewrite(function, [None, 6, 7, 3], [None, 6, 7, 3], options=STRICT)
+    assert result.blockdnn == {"Conv": 2, "Eltwise": 1, "Reorder": 1}
 
 
 @pytest.mark.parametrize("spec", [[None, 6, 7, 3], [2, None, None, 3]], ids=str)
