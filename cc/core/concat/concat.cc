@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "cc/base/bytes.h"
 #include "cc/base/size.h"
 #include "cc/core/reorder/float_slice.h"
 
@@ -131,7 +133,7 @@ void RunUnit(const ConcatPlan& plan, const float* const* srcs, int64_t n, int64_
   for (int r = 0; r < num_runs; ++r) {
     const ConcatRun& run = runs[r];
     if (run.input < 0) continue;
-    sources[r] = reinterpret_cast<const char*>(srcs[run.input]) +
+    sources[r] = As<const char>(srcs[run.input]) +
                  plan.desc.srcs[run.input].byte_offset(n, run.src_block, begin);
     same = same && plan.desc.src_type(run.input) == plan.desc.dst_type();
   }
@@ -146,10 +148,8 @@ void RunUnit(const ConcatPlan& plan, const float* const* srcs, int64_t n, int64_
   if (plan.desc.dst.dtype() != DataType::f32) {
     return AssembleBytes(plan, runs, num_runs, pixels, sources, dst_bytes);
   }
-  float* const dst = reinterpret_cast<float*>(dst_bytes);
-  const auto source = [&](const ConcatRun& run) {
-    return reinterpret_cast<const float*>(sources[&run - runs]);
-  };
+  float* const dst = As<float>(dst_bytes);
+  const auto source = [&](const ConcatRun& run) { return As<const float>(sources[&run - runs]); };
   LaneRun lanes[16];
   for (int r = 0; r < num_runs; ++r) {
     const ConcatRun& run = runs[r];
@@ -175,7 +175,7 @@ std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan) {
   p.chunks = CeilDiv(pixels, p.chunk);
   const int64_t units = desc.dst.n() * desc.dst.blocks() * p.chunks;
   p.tasks = units * p.chunk < 2 * kTaskPixels ? 1 : CeilDiv(units, kTaskPixels / p.chunk);
-  *plan = p;
+  *plan = std::move(p);
   return "";
 }
 

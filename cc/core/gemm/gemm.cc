@@ -211,10 +211,7 @@ void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, 
 
 // Few rows of A in digits; null where no row has any. Those without are zeros here, and are
 // multiplied as floats, so that no row's result depends on its neighbours.
-struct RowsInDigits {
-  const int8_t* at = nullptr;
-  const float* scales = nullptr;
-  const int32_t* sums = nullptr;
+struct RowsInDigits : DigitRows {
   bool has[kMostNarrowRows] = {};
 };
 
@@ -227,22 +224,20 @@ RowsInDigits DigitsOf(const GemmPlan& plan, const GemmArgs& args, int64_t rows) 
   int32_t* const sums = scratch.Grant(room.sums);
   const int64_t k = plan.desc.k, group = RowsOfGroup(plan);
   const int64_t bytes = DigitBytes(plan.desc.b, k), row_sums = kDigits * CeilDiv(k, group);
-  RowsInDigits result;
+  RowsInDigits result = {{nullptr, scales, sums}};
   for (int64_t row = 0; row < rows; ++row) {
     const auto* src = static_cast<const float*>(args.a) + row * args.a_row_stride;
     const DigitRow to = {plan.desc.b,          src, k, group, digits + row * bytes, scales + row,
                          sums + row * row_sums};
     result.has[row] = DigitKernelsFor(plan.isa).row(to);
     if (result.has[row]) {
-      result.at = digits;
+      result.digits = digits;
     } else {
       std::fill_n(to.digits, bytes, int8_t{0});
       std::fill_n(to.sums, row_sums, 0);
       *to.scale = 1;
     }
   }
-  result.scales = scales;
-  result.sums = sums;
   return result;
 }
 
@@ -302,7 +297,8 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& i
   p.panel_stride = PanelFloats(plan.desc.b, plan.desc.k);
   p.column = at;
   p.unscale = plan.desc.b == DataType::s8 ? scales : nullptr;
-  p.group = plan.desc.group;
+  p.group = RowsOfGroup(plan);
+  p.columns = kWidth;
   p.group_stride = n;
   p.init = bias;
   p.dst = sums;
@@ -323,28 +319,10 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& i
     p.panels = NarrowBlock(plan, args, block);
     p.num_panels = static_cast<int>(count);
     p.next = block + 2 * kAtOnce <= blocks.end ? NarrowBlock(plan, args, block + kAtOnce) : nullptr;
-    if (in_digits.at == nullptr) {
+    if (in_digits.digits == nullptr) {
       kernels.multiply(p);
     } else {
-      DigitArgs d = {};
-      d.weights = p.weights;
-      d.rows = rows;
-      d.k = p.k;
-      d.group = RowsOfGroup(plan);
-      d.digits = in_digits.at;
-      d.scales = in_digits.scales;
-      d.sums = in_digits.sums;
-      d.panels = p.panels;
-      d.panel_stride = p.panel_stride;
-      d.num_panels = p.num_panels;
-      d.next = p.next;
-      d.steps = p.unscale;
-      d.offsets = p.offsets;
-      d.group_stride = n;
-      d.columns = plan.desc.b == DataType::u8 ? p.columns : kWidth;
-      d.bias = bias;
-      d.dst = sums;
-      DigitKernelsFor(plan.isa).multiply(d);
+      DigitKernelsFor(plan.isa).multiply(p, in_digits);
       ProductArgs one = p;
       one.inner_rows = one.rows = 1;
       for (int64_t row = 0; row < rows; ++row) {
@@ -404,8 +382,7 @@ void RunTaps(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, 
     }
     if (plan.family == TileFamily::kInt8) {
       const int64_t column = panel.first_block * kBlock;
-      bytes.Bind(QuantizationOfA(plan),
-                 reinterpret_cast<const int32_t*>(args.packed + plan.sums) + column,
+      bytes.Bind(QuantizationOfA(plan), As<const int32_t>(args.packed + plan.sums) + column,
                  args.b_scales + column, plan.desc.n - column, panel.blocks * kBlock);
       a->start = bytes.start;
       a->epilogue.scale = bytes.scale;

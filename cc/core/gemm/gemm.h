@@ -104,7 +104,7 @@ struct GemmPlan {
 // Fills *plan; returns an empty string or one line saying what is wrong.
 std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan);
 
-// B[k][n] is data[k * row_stride + n * column_stride], of GemmDesc::b.
+// B[k][n] is data[k * row_stride + n * column_stride], of GemmDesc::b; one of both strides is 1.
 struct GemmB {
   const void* data = nullptr;
   int64_t row_stride = 0, column_stride = 1;

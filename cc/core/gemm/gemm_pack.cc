@@ -52,23 +52,14 @@ void Transpose(const float* b, int64_t column_stride, int64_t rows, int64_t colu
   }
 }
 
-void Gather(const GemmB& b, int64_t rows, int64_t columns, int64_t width, float* out) {
-  for (int64_t k = 0; k < rows; ++k, out += width) {
-    const float* row = static_cast<const float*>(b.data) + k * b.row_stride;
-    for (int64_t c = 0; c < columns; ++c) out[c] = row[c * b.column_stride];
-    std::memset(out + columns, 0, (width - columns) * sizeof(float));
-  }
-}
-
 void PackNarrowPanel(const GemmPlan& plan, const GemmB& b, const Panel& panel, int64_t columns,
                      float* packed) {
   const int64_t column = panel.first_block * kBlock, width = panel.blocks * kBlock;
   const auto index_of = [&](int64_t k, int64_t c) {
     return c < columns ? k * b.row_stride + (column + c) * b.column_stride : -1;
   };
-  int32_t* const sums = plan.family == TileFamily::kInt8
-                            ? reinterpret_cast<int32_t*>(packed + plan.sums) + column
-                            : nullptr;
+  int32_t* const sums =
+      plan.family == TileFamily::kInt8 ? As<int32_t>(packed + plan.sums) + column : nullptr;
   if (sums != nullptr) std::fill_n(sums, width, 0);
   PackNarrow(plan.family, plan.desc.b, b.data, plan.desc.k, width, index_of, packed + panel.offset,
              sums);
@@ -77,7 +68,7 @@ void PackNarrowPanel(const GemmPlan& plan, const GemmB& b, const Panel& panel, i
 template <typename Number>
 void PackLinesOf(DataType type, const GemmB& b, int64_t k, int64_t columns, float* out) {
   const auto* data = static_cast<const Number*>(b.data);
-  auto* to = reinterpret_cast<Number*>(out);
+  auto* to = As<Number>(out);
   std::memset(out, 0, PanelFloats(type, k) * sizeof(float));
   const int64_t step = type == DataType::u8 ? 2 : 1;  // rows of an element
   for (int64_t row = 0; row < k; row += step, data += b.row_stride) {
@@ -97,10 +88,8 @@ void PackPanel(const GemmB& b, int64_t rows, int64_t columns, int64_t blocks, fl
   const auto* data = static_cast<const float*>(b.data);
   if (b.column_stride == 1) {
     CopyRows(data, b.row_stride, rows, columns, width, out);
-  } else if (b.row_stride == 1) {
-    Transpose(data, b.column_stride, rows, columns, width, out);
   } else {
-    Gather(b, rows, columns, width, out);
+    Transpose(data, b.column_stride, rows, columns, width, out);
   }
 }
 

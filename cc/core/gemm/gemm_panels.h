@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cc/base/bytes.h"
 #include "cc/base/cpu/isa.h"
 #include "cc/base/size.h"
 #include "cc/core/gemm/tiles/gemm_kernel.h"
@@ -56,11 +57,6 @@ inline bool IsNarrow(TileFamily family) {
 // Numbers of A, neighbours along K, in what a tile reads at once: 4 bytes of memory.
 inline int64_t PerDword(TileFamily family) {
   return family == TileFamily::kInt8 ? 4 : IsNarrow(family) ? 2 : 1;
-}
-
-template <typename T>
-T* BytesFrom(T* p, int64_t bytes) {
-  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(p) + bytes);
 }
 
 // The kernels for a panel by rows - 1, and the rows of the widest of them. Tasks have multiples of

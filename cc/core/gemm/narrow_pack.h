@@ -61,11 +61,11 @@ template <typename IndexOf>
 void PackNarrow(TileFamily family, DataType type, const void* data, int64_t rows, int64_t columns,
                 const IndexOf& index_of, float* out, int32_t* sums) {
   if (family == TileFamily::kInt8) {
-    PackNarrowAs(type, data, rows, columns, index_of, reinterpret_cast<int8_t*>(out), sums);
+    PackNarrowAs(type, data, rows, columns, index_of, As<int8_t>(out), sums);
   } else if (family == TileFamily::kWords) {
-    PackNarrowAs(type, data, rows, columns, index_of, reinterpret_cast<int16_t*>(out), sums);
+    PackNarrowAs(type, data, rows, columns, index_of, As<int16_t>(out), sums);
   } else {
-    PackNarrowAs(type, data, rows, columns, index_of, reinterpret_cast<uint16_t*>(out), nullptr);
+    PackNarrowAs(type, data, rows, columns, index_of, As<uint16_t>(out), nullptr);
   }
 }
 

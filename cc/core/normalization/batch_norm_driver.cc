@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cc/base/bytes.h"
 #include "cc/base/size.h"
 #include "cc/core/normalization/batch_norm.h"
 #include "cc/core/normalization/batch_norm_kernel.h"
@@ -48,7 +49,7 @@ void RunPasses(const BatchNormPlan& plan, void* scratch, ThreadPool& pool, Sum&&
     });
     return;
   }
-  Sums* const images = reinterpret_cast<Sums*>(Scratch(scratch).Grant(plan.sums));
+  Sums* const images = As<Sums>(Scratch(scratch).Grant(plan.sums));
   pool.ParallelFor(blocks * n, [&](int64_t task, int) {
     images[task] = Sums();
     sum(task / n, task % n, images[task].of);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cc/base/bytes.h"
 #include "cc/base/cpu/isa.h"
 #include "cc/base/quantization.h"
 #include "cc/core/reorder/reorder_kernel.h"
@@ -54,7 +55,7 @@ class FloatRows {
     const int64_t bytes = SizeOf(src_type_.dtype);
     const char* from = src_ + first * bytes;
     *step = src_type_ == ElementType() ? stride : floats;
-    if (src_type_ == ElementType()) return reinterpret_cast<const float*>(from);
+    if (src_type_ == ElementType()) return As<const float>(from);
     src_copy_.resize(count * floats);
     for (int64_t i = 0; i < count; ++i, from += stride * bytes) {
       LoadSlice(isa_, src_type_, from, src_copy_.data() + i * floats, floats);
@@ -67,7 +68,7 @@ class FloatRows {
   float* Dst(int64_t first, int64_t floats) {
     to_ = dst_ + first * SizeOf(dst_type_.dtype);
     floats_ = floats;
-    if (dst_type_ == ElementType()) return reinterpret_cast<float*>(to_);
+    if (dst_type_ == ElementType()) return As<float>(to_);
     dst_copy_.resize(floats);
     return dst_copy_.data();
   }
@@ -75,7 +76,7 @@ class FloatRows {
   // too, else a copy.
   const float* SrcAsDst(int64_t first, int64_t count) {
     const char* from = src_bytes(first);
-    if (src_type_ == dst_type_) return reinterpret_cast<const float*>(from);
+    if (src_type_ == dst_type_) return As<const float>(from);
     src_copy_.resize(count);
     ConvertSlice(isa_, src_type_, from, dst_type_, src_copy_.data(), count);
     return src_copy_.data();

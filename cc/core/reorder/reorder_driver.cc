@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cc/base/bytes.h"
 #include "cc/core/reorder/reorder.h"
 
 namespace bd {
@@ -8,7 +9,7 @@ namespace {
 
 void RunStrips(const ReorderPlan& plan, const float* src, float* dst, ThreadPool& pool) {
   constexpr int64_t kLine = 64;
-  const bool aligned = reinterpret_cast<uintptr_t>(dst) % kLine == 0;
+  const bool aligned = IsAligned(dst, kLine);
   const StripKernel kernel =
       aligned && plan.streaming_kernel != nullptr ? plan.streaming_kernel : plan.strip_kernel;
   pool.ParallelFor(plan.tasks, [&](int64_t task, int) {

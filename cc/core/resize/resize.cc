@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "cc/base/bytes.h"
 #include "cc/base/size.h"
 #include "cc/core/reorder/float_slice.h"
 
@@ -90,7 +91,7 @@ void Rows(const ResizePlan& plan, FloatRows memory, int64_t begin, int64_t end) 
       std::memcpy(dst, dst - dst_bytes, dst_bytes);
     } else if (nearest) {
       row.lower = memory.SrcAsDst(from.offset(n, block, 0) + tap.lower, row_floats);
-      row.dst = reinterpret_cast<float*>(dst);
+      row.dst = As<float>(dst);
       run(row);
     } else {
       int64_t step;

@@ -42,7 +42,7 @@ class ByteRows {
     args_.step = d_.sw();
     args_.tap_step = own_.tap_columns;
     args_.ow = d_.ow();
-    args_.sums = reinterpret_cast<int32_t*>(run.scratch.Grant(own_.sums, thread));
+    args_.sums = As<int32_t>(run.scratch.Grant(own_.sums, thread));
   }
 
   // Rows [begin, end) of a block of image n.
@@ -50,7 +50,7 @@ class ByteRows {
     const int64_t channel = block * kBlock, of_block = own_.rows * own_.taps * kBlock;
     const float* const packed = run_.buffers.packed;
     columns_.Bind(d_.types.src_quantization,
-                  reinterpret_cast<const int32_t*>(packed + run_.plan.icb * of_block) + channel,
+                  As<const int32_t>(packed + run_.plan.icb * of_block) + channel,
                   run_.buffers.weight_scales + channel, d_.oc() - channel, kBlock);
     src_ = run_.SrcBlock(n, block);
     made_ = INT64_MIN;
@@ -77,7 +77,7 @@ class ByteRows {
     for (int64_t r = first; r < first + count; r += every) {
       char* const row = ring_ + slot * own_.row_bytes;
       if (r >= made_) own_.bytes ? Pad(Row(r), row) : Dwords(r, row);
-      rows_[r - first] = reinterpret_cast<const float*>(row);
+      rows_[r - first] = As<const float>(row);
       slot += every;
       if (slot >= own_.ring_rows) slot -= own_.ring_rows;
     }
@@ -97,13 +97,13 @@ class ByteRows {
   void Dwords(int64_t r, char* to) {
     row_args_.rows[0] = Row(r);
     row_args_.rows[1] = Row(r + d_.dh());
-    row_args_.dst = reinterpret_cast<float*>(to);
+    row_args_.dst = As<float>(to);
     kernels_.dwords(row_args_);
   }
 
   const uint8_t* Row(int64_t r) const {
     if (r < 0 || r >= d_.ih()) return nullptr;
-    return reinterpret_cast<const uint8_t*>(src_) + r * d_.iw() * kBlock;
+    return As<const uint8_t>(src_) + r * d_.iw() * kBlock;
   }
 
   const ConvRun& run_;
@@ -163,8 +163,7 @@ void PackBytes(const ConvPlan& plan, const int8_t* hwio, float* packed) {
   const ConvDesc& d = plan.desc;
   DepthwisePlan own;
   ShapeWindow(d, plan.isa, &own);
-  int32_t* const sums =
-      reinterpret_cast<int32_t*>(packed + plan.icb * own.rows * own.taps * kBlock);
+  int32_t* const sums = As<int32_t>(packed + plan.icb * own.rows * own.taps * kBlock);
   std::fill_n(sums, plan.icb * kBlock, 0);
   for (int64_t b = 0; b < plan.icb; ++b) {
     for (int64_t row = 0; row < own.rows; ++row) {
@@ -266,7 +265,7 @@ const Algorithm kDepthwise = {"depthwise", 0,    true,          Applies,
 
 void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool&) {
   const ConvDesc& d = plan.desc;
-  if (IsOfBytes(d)) return PackBytes(plan, reinterpret_cast<const int8_t*>(hwio), packed);
+  if (IsOfBytes(d)) return PackBytes(plan, As<const int8_t>(hwio), packed);
   for (int64_t b = 0; b < plan.icb; ++b) {
     const int64_t lanes = std::min(kBlock, d.ic() - b * kBlock);
     for (int64_t t = 0; t < d.kh() * d.kw(); ++t) {

@@ -110,7 +110,7 @@ void PackNarrowGroup(const ConvPlan& plan, const float* hwio, const OutputGroup&
   const int64_t ic_group = d.ic() / d.groups, oc_group = d.oc() / d.groups;
   int32_t* sums = nullptr;
   if (IsBytes(p.family)) {
-    sums = reinterpret_cast<int32_t*>(packed + p.groups.packed_floats) + o0;
+    sums = As<int32_t>(packed + p.groups.packed_floats) + o0;
     std::fill_n(sums, lanes, 0);
   }
   // `count` rows of B from channel c0 of tap t on, behind so many dwords.

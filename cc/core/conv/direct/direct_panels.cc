@@ -79,7 +79,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     if (IsBytes(p.family)) {
       const int64_t channel = group.first_block * kBlock;
       const float* const sums = run.buffers.packed + p.groups.packed_floats + channel;
-      bytes.Bind(run.d.types.src_quantization, reinterpret_cast<const int32_t*>(sums),
+      bytes.Bind(run.d.types.src_quantization, As<const int32_t>(sums),
                  run.buffers.weight_scales + channel, run.d.oc() - channel, group.blocks * kBlock);
       a->start = bytes.start;
       a->epilogue.scale = bytes.scale;

@@ -19,7 +19,7 @@ int32_t ZeroOf(const ConvRun& run) {
 void FillZeros(const ConvRun& run, float* dst, int64_t bytes) {
   const int32_t zero = ZeroOf(run);
   if (run.plan.Own<DirectPlan>().words()) {
-    std::fill_n(reinterpret_cast<int16_t*>(dst), bytes / 2, static_cast<int16_t>(zero));
+    std::fill_n(As<int16_t>(dst), bytes / 2, static_cast<int16_t>(zero));
   } else {
     std::memset(dst, zero, bytes);
   }
@@ -27,7 +27,7 @@ void FillZeros(const ConvRun& run, float* dst, int64_t bytes) {
 
 // Whole vectors of 16 bytes. Rows of small planes take less time than calls to move them would.
 void FillVectors(__m128i value, int64_t count, char* dst) {
-  for (int64_t i = 0; i < count; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(dst) + i, value);
+  for (int64_t i = 0; i < count; ++i) _mm_storeu_si128(As<__m128i>(dst) + i, value);
 }
 void CopyVectors(const char* src, int64_t count, char* dst) {
   constexpr int64_t kShort = 16;
@@ -36,8 +36,8 @@ void CopyVectors(const char* src, int64_t count, char* dst) {
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src) + i);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst) + i, v);
+    const __m128i v = _mm_loadu_si128(As<const __m128i>(src) + i);
+    _mm_storeu_si128(As<__m128i>(dst) + i, v);
   }
 }
 
@@ -51,13 +51,13 @@ void PadRows(const ConvRun& run, const float* block, int64_t ih0, int64_t count,
   const int64_t inside = std::min(all - left, d.iw() * pixel);
   const __m128i zero = _mm_set1_epi8(static_cast<char>(ZeroOf(run)));
   constexpr int64_t kVector = sizeof(__m128i);
-  char* dst = reinterpret_cast<char*>(strip);
+  char* dst = As<char>(strip);
   for (int64_t ih = ih0; ih < ih0 + count; ++ih) {
     if (ih < 0 || ih >= d.ih()) {
       FillVectors(zero, all, dst);
     } else {
       FillVectors(zero, left, dst);
-      const char* src = reinterpret_cast<const char*>(block) + ih * d.iw() * pixel * kVector;
+      const char* src = As<const char>(block) + ih * d.iw() * pixel * kVector;
       CopyVectors(src, inside, dst + left * kVector);
       FillVectors(zero, all - left - inside, dst + (left + inside) * kVector);
     }
@@ -133,8 +133,8 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
 // One number of each pixel, which has so many.
 void CopyHalves(const float* src, int64_t src_pixel, int64_t pixels, int64_t dst_pixel,
                 float* dst) {
-  const auto* from = reinterpret_cast<const uint16_t*>(src);
-  auto* to = reinterpret_cast<uint16_t*>(dst);
+  const auto* from = As<const uint16_t>(src);
+  auto* to = As<uint16_t>(dst);
   for (int64_t i = 0; i < pixels; ++i) to[i * dst_pixel] = from[i * src_pixel];
 }
 

@@ -72,7 +72,7 @@ struct TileBlock {
   // Behind the planes of packed weights of bytes: sums of the weights of each dst channel, and how
   // many ranges the source channels have.
   const int32_t* weight_sums() const {
-    return reinterpret_cast<const int32_t*>(run.buffers.packed + planes() * p.plane_dwords);
+    return As<const int32_t>(run.buffers.packed + planes() * p.plane_dwords);
   }
   // Packed weights may come from a file, and memory is for so many ranges.
   int64_t ranges() const {

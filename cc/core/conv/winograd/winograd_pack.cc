@@ -85,7 +85,7 @@ void PackSums(const ConvPlan& plan, const int8_t* hwio, int32_t* sums) {
 void StoreHalves(const float* from, bool bytes, int64_t planes, int64_t plane_dwords, int64_t half,
                  float* dwords) {
   for (int64_t xi = 0; xi < planes; ++xi, from += kBlock, dwords += plane_dwords) {
-    uint16_t* const out = reinterpret_cast<uint16_t*>(dwords) + half;
+    uint16_t* const out = As<uint16_t>(dwords) + half;
     for (int64_t lane = 0; lane < kBlock; ++lane) {
       out[2 * lane] = bytes ? static_cast<uint16_t>(static_cast<int16_t>(from[lane]))
                             : RoundToBfloat16(from[lane]).bits;
@@ -101,9 +101,9 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
   const WinogradTransform& t = p.transform();
   std::vector<float> widened(d.narrow() ? d.kh() * d.kw() * d.ic() * d.oc() : 0);
   if (p.bytes()) {
-    const int8_t* const bytes = reinterpret_cast<const int8_t*>(hwio);
+    const int8_t* const bytes = As<const int8_t>(hwio);
     std::copy_n(bytes, widened.size(), widened.data());
-    PackSums(plan, bytes, reinterpret_cast<int32_t*>(packed + t.planes() * p.plane_dwords));
+    PackSums(plan, bytes, As<int32_t>(packed + t.planes() * p.plane_dwords));
   } else {
     for (size_t i = 0; i < widened.size(); ++i)
       widened[i] = PackedBfloat16(d.types.weights, hwio, static_cast<int64_t>(i));

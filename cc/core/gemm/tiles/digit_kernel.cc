@@ -108,22 +108,22 @@ bool Row(const DigitRow& row) {
 }
 
 template <typename Digits, int kRows, int kPanels>
-void Tile(const DigitArgs& a, int64_t row, int panel) {
+void Tile(const ProductArgs& a, const DigitRows& rows, int64_t row, int panel) {
   constexpr int kQuads = Digits::kQuads;
   const int64_t row_bytes = DigitBytes(a.weights, a.k), groups = (a.k + a.group - 1) / a.group;
   Vec sum[kRows][kPanels];
   BD_UNROLL
   for (int p = 0; p < kPanels; ++p) {
-    const Vec bias = Load(a.bias + (panel + p) * a.rows * kBlock);
+    const Vec bias = Load(a.init + a.column[panel + p]);
     BD_UNROLL
     for (int r = 0; r < kRows; ++r) sum[r][p] = bias;
   }
   const float* line = a.panels + panel * a.panel_stride;
   const int64_t ahead = a.next == nullptr ? 0 : a.next - a.panels;
-  const int8_t* digits = a.digits + row * row_bytes;
+  const int8_t* digits = rows.digits + row * row_bytes;
   for (int64_t g = 0; g < groups; ++g) {
     const int64_t left = a.k - g * a.group, of_group = left < a.group ? left : a.group;
-    const int32_t* sums = a.sums + (row * groups + g) * kDigits;
+    const int32_t* sums = rows.sums + (row * groups + g) * kDigits;
     IVec acc[kRows][kPanels][kDigits];
     BD_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -161,7 +161,7 @@ void Tile(const DigitArgs& a, int64_t row, int panel) {
     for (int p = 0; p < kPanels; ++p) {
       const int64_t at = (panel + p) * kBlock, there = a.columns - at;
       const int n = static_cast<int>(there < 0 ? 0 : there < kBlock ? there : kBlock);
-      const Vec step = LoadN(a.steps + g * a.group_stride + at, n);
+      const Vec step = LoadN(a.unscale + g * a.group_stride + at, n);
       const Vec offset = kQuads == 2 ? LoadN(a.offsets + g * a.group_stride + at, n) : Zero();
       BD_UNROLL
       for (int r = 0; r < kRows; ++r) {
@@ -173,7 +173,7 @@ void Tile(const DigitArgs& a, int64_t row, int panel) {
           of_row = of_row * 256.f + static_cast<float>(sums[r * groups * kDigits + d]);
         }
         x = kQuads == 2 ? Fma(Set1(of_row), offset, Mul(x, step)) : Mul(x, step);
-        sum[r][p] = Fma(x, Set1(a.scales[row + r]), sum[r][p]);
+        sum[r][p] = Fma(x, Set1(rows.scales[row + r]), sum[r][p]);
       }
     }
   }
@@ -181,7 +181,7 @@ void Tile(const DigitArgs& a, int64_t row, int panel) {
   for (int p = 0; p < kPanels; ++p) {
     BD_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      Store(a.dst + ((panel + p) * a.rows + row + r) * kBlock, sum[r][p]);
+      Store(a.dst + a.column[panel + p] + (row + r) * a.dst_stride, sum[r][p]);
     }
   }
 }
@@ -191,23 +191,24 @@ constexpr int kTileRows = 2;
 constexpr int PanelsOf(int rows) { return 4 / rows; }
 
 template <typename Digits, int kRows>
-void Rows(const DigitArgs& a, int64_t row) {
+void Rows(const ProductArgs& a, const DigitRows& rows, int64_t row) {
   constexpr int kMost = PanelsOf(kRows);
   int panel = 0;
-  for (; panel + kMost <= a.num_panels; panel += kMost) Tile<Digits, kRows, kMost>(a, row, panel);
-  for (; panel < a.num_panels; ++panel) Tile<Digits, kRows, 1>(a, row, panel);
+  for (; panel + kMost <= a.num_panels; panel += kMost)
+    Tile<Digits, kRows, kMost>(a, rows, row, panel);
+  for (; panel < a.num_panels; ++panel) Tile<Digits, kRows, 1>(a, rows, row, panel);
 }
 
 template <typename Digits>
-void MultiplyBy(const DigitArgs& a) {
+void MultiplyBy(const ProductArgs& a, const DigitRows& rows) {
   int64_t row = 0;
-  for (; row + kTileRows <= a.rows; row += kTileRows) Rows<Digits, kTileRows>(a, row);
-  if (row < a.rows) Rows<Digits, 1>(a, row);
+  for (; row + kTileRows <= a.rows; row += kTileRows) Rows<Digits, kTileRows>(a, rows, row);
+  if (row < a.rows) Rows<Digits, 1>(a, rows, row);
 }
 
-void Multiply(const DigitArgs& a) {
-  if (a.weights == DataType::u8) return MultiplyBy<Int4Digits>(a);
-  MultiplyBy<Int8Digits>(a);
+void Multiply(const ProductArgs& a, const DigitRows& rows) {
+  if (a.weights == DataType::u8) return MultiplyBy<Int4Digits>(a, rows);
+  MultiplyBy<Int8Digits>(a, rows);
 }
 
 constexpr DigitKernels kKernels = {Row, Multiply};

@@ -32,31 +32,19 @@ constexpr int64_t DigitBytes(DataType weights, int64_t k) {
   return (k + rows - 1) / rows * rows * kDigits;
 }
 
-// dst[r][s][j] = bias[s][j] + the sum, as in ProductArgs; panels follow one another in dst:
-// [panel][row][16].
-struct DigitArgs {
-  DataType weights;
-  int64_t rows, k, group;
+// Rows of A in digits.
+struct DigitRows {
   const int8_t* digits;  // rows are DigitBytes apart
   const float* scales;   // [rows]
   const int32_t* sums;   // [rows][groups][kDigits]
-  const float* panels;
-  int64_t panel_stride;
-  int num_panels;
-  // The panels that come to L2 alongside, since each is too short a stream for hardware; or null.
-  const float* next;
-  // Of panel s from 16 s on, of which `columns` are there; of group g `group_stride` further.
-  const float* steps;
-  const float* offsets;  // of u8
-  int64_t group_stride, columns;
-  const float* bias;  // of each panel where its first row is in dst
-  float* dst;
 };
 
 struct DigitKernels {
   // False: a number is not finite, or all are so small or large that floats do not hold the scale.
   bool (*row)(const DigitRow&);
-  void (*multiply)(const DigitArgs&);
+  // The product of product_kernel.h: `src` lies in digits, `group` is k of s8, `init` is the same
+  // for all rows, and `columns` columns of scales are there of s8, too.
+  void (*multiply)(const ProductArgs&, const DigitRows&);
 };
 
 // Null below AVX512_VNNI: without VPDPBUSD floats are as fast.
