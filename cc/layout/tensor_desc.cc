@@ -1,5 +1,6 @@
 #include "cc/layout/tensor_desc.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -171,6 +172,24 @@ std::string TensorDesc::ToString() const {
   if (!whole_) text += " strides " + strides_.ToString();
   if (offset_ != 0) text += " offset " + std::to_string(offset_);
   return text;
+}
+
+std::string CheckQuantization(const char* name, DataType dtype, const Quantization& quantization) {
+  if (quantization == Quantization()) return "";
+  const std::string of = std::string("the quantization of ") + name;
+  if (dtype != DataType::u8 && dtype != DataType::s8) {
+    return of + " is for int8 and uint8; " + name + " is " + DataTypeName(dtype);
+  }
+  if (!(quantization.scale > 0) || !std::isfinite(quantization.scale) ||
+      !std::isfinite(1 / quantization.scale)) {
+    return of + " has scale " + std::to_string(quantization.scale) + ", not a positive number";
+  }
+  const int least = dtype == DataType::s8 ? -128 : 0;
+  if (quantization.zero_point < least || quantization.zero_point > least + 255) {
+    return of + " has zero point " + std::to_string(quantization.zero_point) +
+           ", which is no number of type " + DataTypeName(dtype);
+  }
+  return "";
 }
 
 }  // namespace bd

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "cc/base/data_type.h"
+#include "cc/base/quantization.h"
 #include "cc/layout/dims.h"
 #include "cc/layout/layout.h"
 
@@ -104,5 +104,8 @@ class TensorDesc {
   std::optional<Layout> layout_;
   bool whole_ = false;
 };
+
+// Returns an empty string, or one line that says why no numbers of this type stand for that.
+std::string CheckQuantization(const char* name, DataType dtype, const Quantization& quantization);
 
 }  // namespace bd

@@ -1,7 +1,7 @@
 // The table of algorithms; checks a convolution, chooses a row, and binds plans to buffers.
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "cc/base/size.h"
 #include "cc/core/conv/common/conv_run.h"
@@ -67,16 +67,6 @@ std::string CheckSrcBlocks(const ConvDesc& d) {
   return "";
 }
 
-std::string CheckQuantization(const char* name, DataType dtype, const Quantization& q) {
-  if (dtype != DataType::u8) return "";
-  if (q.scale > 0 && std::isfinite(q.scale) && std::isfinite(1 / q.scale) && q.zero_point >= 0 &&
-      q.zero_point <= 255) {
-    return "";
-  }
-  return std::string(name) + " is uint8 of scale " + std::to_string(q.scale) + " and zero point " +
-         std::to_string(q.zero_point) + "; these are a positive number and one of 0 to 255";
-}
-
 std::string CheckTypes(const ConvDesc& d) {
   const ConvTypes& t = d.types;
   const DataType src = d.src.dtype(), dst = d.dst.dtype();
@@ -118,10 +108,17 @@ std::string CheckTypes(const ConvDesc& d) {
     return std::string("a sum of a previous dst of ") + DataTypeName(dst) +
            " follows the bias at once; give it an operand";
   }
-  std::string error = CheckQuantization("src", src, t.src_quantization);
-  if (error.empty()) error = CheckQuantization("dst", dst, t.dst_quantization);
-  return error.empty() ? CheckQuantization("the operand of a sum", t.sum, t.sum_quantization)
-                       : error;
+  const std::tuple<const char*, DataType, Quantization> quantized[] = {
+      {"src", src, t.src_quantization},
+      {"dst", dst, t.dst_quantization},
+      {"the operand of a sum", t.sum, t.sum_quantization}};
+  for (const auto& [name, type, quantization] : quantized) {
+    if (type != DataType::u8) continue;  // nobody reads it
+    if (std::string error = CheckQuantization(name, type, quantization); !error.empty()) {
+      return error;
+    }
+  }
+  return "";
 }
 
 std::string CheckWindows(const ConvDesc& d) {

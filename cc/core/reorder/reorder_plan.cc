@@ -3,7 +3,6 @@
 // such ranges, one a dimension, is a nest of loops with constant steps; neighbours
 // that step as one become one loop. So every pair of layouts is a handful of nests.
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -56,25 +55,6 @@ std::string CheckScales(const ReorderDesc& d) {
   if (scales == static_cast<int64_t>(d.scales.size())) return "";
   return "scale_mask " + std::to_string(d.scale_mask) + " of dims " + dims.ToString() +
          " asks for " + std::to_string(scales) + " scales; got " + std::to_string(d.scales.size());
-}
-
-// 2^22 is where the kernel stops to round.
-std::string CheckQuantization(const char* name, DataType dtype, const Quantization& quantization) {
-  if (quantization == Quantization()) return "";
-  const std::string of = std::string("the quantization of ") + name;
-  if (dtype != DataType::u8 && dtype != DataType::s8) {
-    return of + " is for int8 and uint8; " + name + " is " + DataTypeName(dtype);
-  }
-  if (!(quantization.scale > 0) || !std::isfinite(quantization.scale) ||
-      !std::isfinite(1 / quantization.scale)) {
-    return of + " has scale " + std::to_string(quantization.scale) + ", not a positive number";
-  }
-  const int least = dtype == DataType::s8 ? -128 : 0;
-  if (quantization.zero_point < least || quantization.zero_point > least + 255) {
-    return of + " has zero point " + std::to_string(quantization.zero_point) +
-           ", which is no number of type " + DataTypeName(dtype);
-  }
-  return "";
 }
 
 // ---- Strips ----
