@@ -1,5 +1,6 @@
 #!/bin/bash
-# format.sh check|fix: clang-format, buildifier and ruff over the sources under version control.
+# format.sh check|fix: clang-format, buildifier and ruff over the sources under version control, and
+# clang-tidy over what differs from the last commit, where it is installed: it takes half a minute a file.
 set -u -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=$PWD/.venv/bin
@@ -21,6 +22,14 @@ clang_format_check() {
   return "$clean"
 }
 
+clang_tidy_check() {
+  local file clean=0
+  for file in $(git diff --name-only --diff-filter=d HEAD -- 'cc/base/*.cc' 'cc/layout/*.cc' 'cc/core/*.cc' ':!*_kernel.cc'); do
+    "$bin/clang-tidy" --quiet "$file" -- -std=c++17 -I. 2>/dev/null || clean=1
+  done
+  return "$clean"
+}
+
 status=0
 run() { "$@" || status=1; }
 if [ "$mode" = fix ]; then
@@ -30,6 +39,7 @@ if [ "$mode" = fix ]; then
   [ ! -x "$buildifier" ] || PATH="$bin:$PATH" run "$buildifier" -mode=fix "${lint[@]}" "${starlark[@]}"
 else
   run clang_format_check
+  [ ! -x "$bin/clang-tidy" ] || run clang_tidy_check
   run "$bin/ruff" check .
   run "$bin/ruff" format --check .
   if [ -x "$buildifier" ]; then

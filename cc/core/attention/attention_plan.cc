@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cc/base/machine.h"
 #include "cc/base/size.h"
@@ -77,7 +78,7 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
   const AttentionDesc& d = p.desc;
   const bool empty = d.batch == 0 || d.heads == 0 || d.queries == 0 || d.value_size == 0;
   if (empty || d.keys == 0) {
-    *plan = p;
+    *plan = std::move(p);
     return "";
   }
   // Columns behind the last key are computed and not read, so that all blocks are whole.
