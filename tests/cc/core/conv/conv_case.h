@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -134,6 +137,46 @@ inline ConvShape ConvOf(const Dims& src, int64_t oc, Axes kernel, Axes stride = 
 inline ConvShape Square(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride,
                         int64_t pad) {
   return ConvOf({1, ic, size, size}, oc, k, stride, 1, pad, pad);
+}
+
+// Whatever a description may say, from small sizes, so that channels, rows, tiles and padding end
+// anywhere; of few enough products for a definition to be quick.
+inline ConvShape DrawnShape(std::mt19937& rng) {
+  constexpr int64_t kMostProducts = 1 << 20;
+  const auto pick = [&](std::initializer_list<int64_t> list) {
+    return list.begin()[rng() % list.size()];
+  };
+  const auto up_to = [&](int64_t most) { return static_cast<int64_t>(rng() % (most + 1)); };
+  ConvShape d;
+  do {
+    const bool depthwise = pick({0, 0, 0, 1}), pointwise = !depthwise && pick({0, 0, 1});
+    const bool padded = !pointwise && pick({0, 1, 1}), matrix = pointwise && pick({0, 0, 1});
+    d.n = pick({1, 1, 2, 3});
+    d.groups = depthwise ? 1 + up_to(40) : matrix ? 1 : pick({1, 1, 1, 2, 3, 5});
+    d.ic = d.groups * (depthwise ? 1 : pick({1, 2, 3, 4, 9, 16, 20, 37, 70}));
+    d.oc = d.groups * (depthwise ? 1 : pick({1, 2, 3, 5, 8, 16, 24, 40, 70}));
+    d.kh = pointwise ? 1 : 1 + up_to(6);
+    d.kw = pointwise ? 1 : 1 + up_to(6);
+    d.sh = matrix ? 1 : pick({1, 1, 2, 3});
+    d.sw = matrix ? 1 : pick({1, 1, 2, 3});
+    d.dh = pick({1, 1, 2});
+    d.dw = pick({1, 1, 2});
+    d.pad_top = padded ? up_to(6) : 0;
+    d.pad_left = padded ? up_to(6) : 0;
+    d.oh = matrix ? 1 : 1 + up_to(8);
+    d.ow = 1 + up_to(matrix ? 30 : 45);
+    // The smallest source these outputs need, less some that counts as padding.
+    const auto source = [&](int64_t out, int64_t s, int64_t k, int64_t dilation, int64_t before) {
+      const int64_t after = padded ? up_to(3) : 0;
+      return std::max<int64_t>(1, (out - 1) * s + (k - 1) * dilation + 1 - before - after);
+    };
+    d.ih = source(d.oh, d.sh, d.kh, d.dh, d.pad_top);
+    d.iw = source(d.ow, d.sw, d.kw, d.dw, d.pad_left);
+    d.src_layout = matrix || pick({0, 0, 1}) ? Layout::nhwc : Layout::nChw16c;
+    d.dst_layout = matrix || pick({0, 0, 1}) ? Layout::nhwc : Layout::nChw16c;
+    d.keeps_weights = pick({0, 1});
+  } while (d.n * d.oh * d.ow * WeightFloats(d) > kMostProducts);
+  return d;
 }
 
 // Calls product(element of src, element of HWIO) for each product of the result (n, o, y, x).

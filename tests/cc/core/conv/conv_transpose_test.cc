@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 
 #include "cc/base/threads/thread_pool.h"
@@ -57,8 +58,8 @@ struct TransposeShape {
   }
 };
 
-// Without padding; dst has what every source pixel reaches.
-TransposeShape Full(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k, int64_t s) {
+// TensorFlow's SAME: dst is `s` times as large.
+TransposeShape Same(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k, int64_t s) {
   TransposeShape d;
   d.ic = ic;
   d.ih = ih;
@@ -66,14 +67,6 @@ TransposeShape Full(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k, i
   d.oc = oc;
   d.kh = d.kw = k;
   d.sh = d.sw = s;
-  d.oh = (ih - 1) * s + k;
-  d.ow = (iw - 1) * s + k;
-  return d;
-}
-
-// TensorFlow's SAME: dst is `s` times as large.
-TransposeShape Same(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k, int64_t s) {
-  TransposeShape d = Full(ic, ih, iw, oc, k, s);
   d.oh = ih * s;
   d.ow = iw * s;
   d.pad_top = d.pad_left = std::max<int64_t>(0, k - s) / 2;
@@ -130,69 +123,34 @@ class ConvTransposeOnEveryIsa : public testing::TestWithParam<Isa> {
 
 INSTANTIATE_TEST_SUITE_P(Isas, ConvTransposeOnEveryIsa, testing::ValuesIn(TestIsas()), IsaParam);
 
-// Kernels smaller than the stride leave pixels that nothing reaches.
-TEST_P(ConvTransposeOnEveryIsa, KernelsAndStrides) {
-  for (int64_t k = 1; k <= 6; ++k) {
-    for (int64_t s = 1; s <= 4; ++s) {
-      CheckBothEnds(Full(16, 3, 4, 16, k, s));
-      CheckBothEnds(Same(16, 4, 3, 32, k, s));
-    }
-  }
-}
-
-TEST_P(ConvTransposeOnEveryIsa, TailsAndNarrowResults) {
-  for (int64_t oc : {1, 2, 3, 5, 8, 15, 17, 40}) {
-    for (int64_t ic : {3, 16, 24}) {
-      TransposeShape d = Same(ic, 5, 7, oc, 4, 2);
-      CheckBothEnds(d);
-      if (oc >= 16) continue;
-      d.dst_layout = Layout::nhwc;
-      CheckBothEnds(d);
-    }
-  }
-}
-
-// Cut at any pixel, and ended at any.
-TEST_P(ConvTransposeOnEveryIsa, PaddingsAndSizes) {
-  for (int64_t pad = 0; pad <= 7; ++pad) {
-    for (int64_t size = 1; size <= 9; ++size) {
-      TransposeShape d = Full(16, 4, 3, 16, 5, 3);
-      d.pad_top = pad;
-      d.pad_left = 7 - pad;
-      d.oh = size;
-      d.ow = 10 - size;
-      CheckBothEnds(d);
-    }
-  }
-}
-
-TEST_P(ConvTransposeOnEveryIsa, AxesOfTheirOwn) {
-  TransposeShape d = Full(32, 4, 9, 20, 3, 1);
-  d.kw = 5;
-  d.sw = 4;
-  d.ow = (d.iw - 1) * 4 + 5;
-  CheckBothEnds(d);
-  d = Full(32, 1, 9, 20, 1, 1);
-  d.kw = 4;
-  d.sw = 2;
-  d.ow = 18;
-  d.pad_left = 1;
-  CheckBothEnds(d);
-}
-
-TEST_P(ConvTransposeOnEveryIsa, Chains) {
-  for (const char* chain : {"binary(add,channel,#0);eltwise(relu)", "sum(#1);eltwise(relu)",
-                            "binary(add,channel,#0);eltwise(linear,alpha=2,beta=1)",
-                            "binary(mul,tensor,#1);binary(sub,channel,#0)"}) {
-    for (int64_t oc : {5, 24, 32}) {
-      TransposeShape d = Same(16, 5, 6, oc, 3, 2);
-      d.n = 3;
-      d.post_ops = Chain(chain);
-      CheckBothEnds(d);
-      if (oc >= 16) continue;
-      d.dst_layout = Layout::nhwc;
-      CheckBothEnds(d);
-    }
+// Kernels smaller than the stride, which leave pixels that nothing reaches; results that are cut at
+// any pixel, and end at any.
+TEST_P(ConvTransposeOnEveryIsa, DrawnShapes) {
+  constexpr const char* kChains[] = {"", "binary(add,channel,#0);eltwise(relu)",
+                                     "sum(#1);eltwise(relu)",
+                                     "binary(add,channel,#0);eltwise(linear,alpha=2,beta=1)",
+                                     "binary(mul,tensor,#1);binary(sub,channel,#0)"};
+  constexpr int64_t kSources[] = {3, 16, 24, 32}, kResults[] = {1, 2, 3, 5, 8, 15, 16, 17, 32, 40};
+  std::mt19937 rng(1);
+  const auto up_to = [&](int64_t most) { return 1 + static_cast<int64_t>(rng() % most); };
+  for (int i = 0; i < 300; ++i) {
+    TransposeShape d;
+    d.n = up_to(2);
+    d.ic = kSources[rng() % 4];
+    d.oc = kResults[rng() % 10];
+    d.ih = up_to(6);
+    d.iw = up_to(9);
+    d.kh = up_to(6);
+    d.kw = up_to(6);
+    d.sh = up_to(4);
+    d.sw = up_to(4);
+    d.oh = up_to((d.ih - 1) * d.sh + d.kh);
+    d.ow = up_to((d.iw - 1) * d.sw + d.kw);
+    d.pad_top = up_to(8) - 1;
+    d.pad_left = up_to(8) - 1;
+    if (d.oc < 16 && rng() % 2) d.dst_layout = Layout::nhwc;
+    d.post_ops = Chain(kChains[rng() % 5]);
+    CheckBothEnds(d);
   }
 }
 

@@ -1,6 +1,6 @@
 // Products of floats by weights that are narrow in memory only, on every ISA.
 #include "cc/base/cpu/cpu_model.h"
-#include "tests/cc/core/gemm/gemm_narrow_case.h"
+#include "tests/cc/core/gemm/gemm_case.h"
 
 namespace bd {
 namespace {
@@ -24,42 +24,11 @@ const GemmDesc kWidening[] = {Widening(DataType::bf16), Widening(DataType::s8), 
                               WideningInt4(32), WideningInt4(5000)};
 
 // Few rows, which multiply B as it is packed, and many, for which panels of it are widened.
-TEST_P(GemmWidenTest, Tails) {
+TEST_P(GemmWidenTest, DrawnProducts) {
   for (const GemmDesc& types : kWidening) {
-    for (Guard guard : {Guard::kAtEnd, Guard::kAtStart}) {
-      for (int64_t m : {1, 2, 3, 6, 7, 20, 21}) {
-        for (int64_t n : {1, 15, 17, 64, 65}) {
-          for (int64_t k : {1, 3, 4, 6, 131}) {
-            Check({m, k, n, types, n % 3, k % 3, n % 2 == 0, k % 2 == 0, m % 2 == 0, m == 3},
-                  guard);
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST_P(GemmWidenTest, Splits) {
-  for (const GemmDesc& types : kWidening) {
-    for (int threads : {1, 2, 5}) {
-      Check({1, 2000, 900, types, 0, 0, true}, Guard::kAtEnd, threads);
-      Check({70, 150, 75, types, 0, 0, true, true, true}, Guard::kAtEnd, threads);
-    }
+    CheckDrawn(GetParam(), types, 250);
+    for (int threads : {1, 2, 5}) Check({1, 2000, 900, types, 0, 0, true}, Guard::kAtEnd, threads);
     Check({300, 300, 90, types}, Guard::kAtEnd, 3);
-    Check({0, 5, 20, types}, Guard::kAtEnd);
-    for (int64_t m : {3, 30}) Check({m, 0, 20, types, 0, 0, true, true}, Guard::kAtEnd);
-    Check({3, 5, 0, types}, Guard::kAtEnd);
-  }
-}
-
-// A chain behind the sums of one row, of rows that read B as it is packed, and of widened panels.
-TEST_P(GemmWidenTest, Chains) {
-  for (const GemmDesc& desc : kWidening) {
-    for (int64_t m : {1, 2, 3, 6, 7, 19, 20, 21}) {
-      Case c = {m, 33, 77, desc};
-      c.chain = true;
-      Check(c, Guard::kAtEnd, 2);
-    }
   }
 }
 

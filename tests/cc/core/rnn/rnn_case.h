@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <initializer_list>
 #include <memory>
 #include <random>
 #include <string>
@@ -183,19 +184,42 @@ inline void CheckRnn(const RnnCase& c, Isa isa, ThreadPool& pool, double bound =
   ExpectNear(actual, expected, bound, std::string(IsaName(isa)) + " " + Name(c.d));
 }
 
-// In all directions and orders, with masks and lengths and without, from a state.
+// `count` layers of each kind, of the types in `like`: of any size, in all directions and orders,
+// with masks, lengths, a state and a bias and without.
 template <typename Check>
-void ForDirectionsAndMasks(RnnDesc d, Check&& check) {
-  for (int flags = 0; flags < 64; ++flags) {
-    d.backwards = flags & 1;
-    d.reorders = flags & 2;
-    d.sequences = flags & 4;
-    d.zeros_masked = flags & 8;
-    RnnCase c(d);
-    c.has_mask = flags & 16;
-    c.has_lengths = flags & 32;
-    c.has_state = true;
-    check(&c);
+void ForDrawnLayers(const RnnDesc& like, int count, Check&& check) {
+  constexpr int64_t kMostOutputs = 5000;
+  std::mt19937 rng(1);
+  const auto pick = [&](std::initializer_list<int64_t> list) {
+    return list.begin()[rng() % list.size()];
+  };
+  for (int i = 0; i < count; ++i) {
+    for (RnnKind kind : kRnnKinds) {
+      RnnDesc d = like;
+      d.cell = kind.cell;
+      d.reset_after = kind.reset_after;
+      do {
+        d.batch = pick({1, 1, 2, 3, 4, 5, 6, 7, 13, 50, 70, 100});
+        d.steps = pick({1, 2, 3, 4, 7, 12, 35});
+        d.inputs = pick({0, 1, 3, 5, 16, 34, 67});
+        d.units = pick({1, 3, 8, 15, 16, 17, 19, 31, 32, 33, 48, 65, 70, 100, 130, 260});
+      } while (d.batch * d.steps * d.units > kMostOutputs);
+      d.backwards = rng() % 2;
+      d.reorders = rng() % 2;
+      d.sequences = rng() % 2;
+      d.zeros_masked = rng() % 2;
+      // Gradients have no corners, and few steps no values that grow and grow.
+      constexpr RnnActivation kActivations[] = {RnnActivation::kTanh, RnnActivation::kLogistic,
+                                                RnnActivation::kRelu, RnnActivation::kLinear};
+      if (!d.training && d.steps <= 4) d.activation = kActivations[rng() % 4];
+      if (!d.training && rng() % 4 == 0) d.recurrent_activation = RnnActivation::kHardLogistic;
+      RnnCase c(d, static_cast<unsigned>(i));
+      c.has_mask = rng() % 2;
+      c.has_lengths = rng() % 2;
+      c.has_state = rng() % 2;
+      c.has_bias = rng() % 4;
+      check(&c);
+    }
   }
 }
 

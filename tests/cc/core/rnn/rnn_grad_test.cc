@@ -171,29 +171,13 @@ RnnDesc Describe(RnnKind kind, int64_t batch, int64_t steps, int64_t inputs, int
   return d;
 }
 
-TEST(RnnGrad, UnitsAndBatchesWithTails) {
+TEST(RnnGrad, DrawnLayers) {
+  RnnDesc d;
+  d.training = true;
   for (int threads : {1, 3}) {
     ThreadPool pool(threads);
     for (Isa isa : TestIsas()) {
-      for (RnnKind kind : kRnnKinds) {
-        for (int64_t units : {1, 16, 19, 70, 130}) {
-          RnnCase c(Describe(kind, units == 130 ? 1 : 3, 3, 5, units));
-          c.has_state = units != 16;
-          c.has_bias = units != 19;
-          Check(&c, isa, pool);
-        }
-        RnnCase many(Describe(kind, 50, 2, 3, 20));  // parts of the batch are chunks
-        Check(&many, isa, pool);
-      }
-    }
-  }
-}
-
-TEST(RnnGrad, MasksLengthsAndDirections) {
-  ThreadPool pool(2);
-  for (Isa isa : TestIsas()) {
-    for (RnnKind kind : kRnnKinds) {
-      ForDirectionsAndMasks(Describe(kind, 4, 4, 3, 17), [&](RnnCase* c) { Check(c, isa, pool); });
+      ForDrawnLayers(d, 12, [&](RnnCase* c) { Check(c, isa, pool); });
     }
   }
 }

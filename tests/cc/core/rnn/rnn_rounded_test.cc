@@ -37,25 +37,20 @@ void CheckRounded(const RnnCase& c, Isa isa, ThreadPool& pool) {
   CheckRnn(c, isa, pool, rounds ? kRoundedBound : kBound);
 }
 
-TEST(RnnRounded, SizesOnThreads) {
+TEST(RnnRounded, DrawnLayersOnThreads) {
   ThreadPool one(1), three(3);
   for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
-    for (RnnKind kind : kRnnKinds) {
-      for (int64_t batch : {1, 2, 5, 6, 7, 13, 70}) {
-        for (int64_t units : {1, 19, 70}) {
-          for (int64_t inputs : {0, 3, 34}) {
-            RnnCase c(Rounded(kind, batch, batch == 1 ? 9 : 3, inputs, units));
-            Round(&c.src);
-            c.has_state = units == 70;
-            CheckRounded(c, isa, three);
-            RnnResult alone(c.d), together(c.d);
-            c.Run(isa, one, &alone);
-            c.Run(isa, three, &together);
-            ExpectNear(alone, together, 0., std::string(IsaName(isa)) + " " + Name(c.d));
-          }
-        }
-      }
-    }
+    RnnDesc d;
+    d.weights = DataType::bf16;
+    d.rounds_rows = true;
+    ForDrawnLayers(d, 25, [&](RnnCase* c) {
+      Round(&c->src);
+      CheckRounded(*c, isa, three);
+      RnnResult alone(c->d), together(c->d);
+      c->Run(isa, one, &alone);
+      c->Run(isa, three, &together);
+      ExpectNear(alone, together, 0., std::string(IsaName(isa)) + " " + Name(c->d));
+    });
   }
 }
 
@@ -68,20 +63,6 @@ TEST(RnnRounded, LongSequencesAndDeepSums) {
         RnnCase c(d);
         Round(&c.src);
         CheckRounded(c, isa, pool);
-      }
-    }
-  }
-}
-
-TEST(RnnRounded, MasksLengthsAndDirections) {
-  ThreadPool pool(2);
-  for (Isa isa : TestIsas(Isa::kAvx512Amx)) {
-    for (RnnKind kind : kRnnKinds) {
-      for (int64_t batch : {1, 7}) {
-        ForDirectionsAndMasks(Rounded(kind, batch, 7, 6, 19), [&](RnnCase* c) {
-          Round(&c->src);
-          CheckRounded(*c, isa, pool);
-        });
       }
     }
   }

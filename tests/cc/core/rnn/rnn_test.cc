@@ -15,33 +15,11 @@ class Rnn : public RnnTest {};
 INSTANTIATE_TEST_SUITE_P(, Rnn, testing::Bool(),
                          [](const auto& info) { return info.param ? "InPairs" : "OneByOne"; });
 
-TEST_P(Rnn, UnitsAndInputsWithTails) {
-  ThreadPool pool(2);
-  for (Isa isa : TestIsas()) {
-    for (RnnKind kind : kRnnKinds) {
-      for (int64_t units : {1, 3, 8, 15, 16, 17, 31, 32, 33, 65, 100, 130, 260}) {
-        for (int64_t inputs : {0, 1, 5, 16, 67}) {
-          RnnCase c(DescribeRnn(kind, 3, 4, inputs, units));
-          c.has_state = units % 2 == 0;
-          c.has_bias = inputs != 5;
-          CheckRnn(c, isa, pool);
-        }
-      }
-    }
-  }
-}
-
-TEST_P(Rnn, BatchesOnThreads) {
+TEST_P(Rnn, DrawnLayers) {
   for (int threads : {1, 2, 3}) {
     ThreadPool pool(threads);
     for (Isa isa : TestIsas()) {
-      for (RnnKind kind : kRnnKinds) {
-        for (int64_t batch : {1, 2, 3, 4, 5, 6, 7, 13, 50, 100}) {
-          for (int64_t units : {20, 48}) {
-            CheckRnn(RnnCase(DescribeRnn(kind, batch, 3, 9, units)), isa, pool);
-          }
-        }
-      }
+      ForDrawnLayers(RnnDesc(), 40, [&](RnnCase* c) { CheckRnn(*c, isa, pool); });
     }
   }
 }
@@ -79,16 +57,6 @@ TEST_P(Rnn, LongSequencesAndDeepSums) {
   }
 }
 
-TEST_P(Rnn, MasksLengthsAndDirections) {
-  ThreadPool pool(2);
-  for (Isa isa : TestIsas()) {
-    for (RnnKind kind : kRnnKinds) {
-      ForDirectionsAndMasks(DescribeRnn(kind, 5, 7, 6, 19),
-                            [&](RnnCase* c) { CheckRnn(*c, isa, pool); });
-    }
-  }
-}
-
 // The state of a row whose steps are all masked is the one it began with, its output zero.
 TEST_P(Rnn, AllMasked) {
   ThreadPool pool(1);
@@ -105,23 +73,6 @@ TEST_P(Rnn, AllMasked) {
         for (float x : actual.dst) ASSERT_EQ(x, 0.f);
         for (size_t i = 0; i < actual.hn.size(); ++i) ASSERT_EQ(actual.hn[i], c.h0[i]);
         for (size_t i = 0; i < actual.cn.size(); ++i) ASSERT_EQ(actual.cn[i], c.c0[i]);
-      }
-    }
-  }
-}
-
-TEST_P(Rnn, Activations) {
-  ThreadPool pool(1);
-  for (Isa isa : TestIsas()) {
-    for (RnnKind kind : kRnnKinds) {
-      for (RnnActivation f : {RnnActivation::kRelu, RnnActivation::kLogistic,
-                              RnnActivation::kLinear, RnnActivation::kTanh}) {
-        for (RnnActivation g : {RnnActivation::kLogistic, RnnActivation::kHardLogistic}) {
-          RnnDesc d = DescribeRnn(kind, 3, 4, 6, 21);
-          d.activation = f;
-          d.recurrent_activation = g;
-          CheckRnn(RnnCase(d), isa, pool);
-        }
       }
     }
   }

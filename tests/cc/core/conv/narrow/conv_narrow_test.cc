@@ -11,125 +11,27 @@ namespace {
 
 INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()), IsaParam);
 
-// Channels around dwords, blocks and panels, planes around tiles.
-TEST_P(ConvNarrowTest, Tails) {
-  for (int64_t ic : {1, 2, 3, 16, 20, 33}) {
-    for (int64_t oc : {1, 7, 16, 40}) {
-      for (int64_t k : {1, 3}) {
-        NarrowCase c;
-        c.shape = Square(ic, 7, oc, k, 1, k / 2);
-        c.bias = oc % 2 == 0;
-        CheckTypes(c);
-      }
-    }
-  }
-  EXPECT_EQ(algorithms_, std::set<std::string>({"depthwise", "direct"}));
-}
-
-TEST_P(ConvNarrowTest, Layouts) {
-  for (Layout src : {Layout::nhwc, Layout::nChw16c}) {
-    for (Layout dst : {Layout::nhwc, Layout::nChw16c}) {
-      for (int64_t ic : {3, 8, 19, 32}) {
-        for (int64_t oc : {2, 21, 64}) {
-          for (int64_t k : {1, 3}) {
-            for (int64_t stride : {1, 2}) {
-              NarrowCase c;
-              c.shape = Square(ic, 9, oc, k, stride, k / 2);
-              c.shape.src_layout = src;
-              c.shape.dst_layout = dst;
-              c.bias = true;
-              if (oc == 21) c.rest = "eltwise(relu)";
-              CheckTypes(c);
-            }
-          }
-        }
-      }
-    }
-  }
-  EXPECT_EQ(algorithms_, std::set<std::string>({"direct", "direct_plain", "gemm"}));
-}
-
-// Strides, dilation, padding of either side by more than a window, and first layers.
-TEST_P(ConvNarrowTest, Windows) {
-  for (int64_t ic : {3, 24}) {
-    for (Layout layout : {Layout::nhwc, Layout::nChw16c}) {
-      for (int64_t s : {1, 2, 3}) {
-        for (int64_t dilation : {1, 2}) {
-          for (int64_t pad : {0, 1, 4}) {
-            NarrowCase c;
-            c.shape = ConvOf({2, ic, 11, 15}, 20, {3, 2}, {s, std::max<int64_t>(1, 3 - s)},
-                             {dilation, 3 - dilation}, {pad, pad / 2}, {1, 3});
-            c.shape.src_layout = layout;
-            c.bias = true;
-            CheckTypes(c);
-          }
-        }
-      }
-    }
-  }
-  for (int64_t k : {3, 7}) {
+// Padding is the zero point; a zero in its place shows wherever a window reaches beyond the plane.
+TEST_P(ConvNarrowTest, DrawnShapes) {
+  constexpr int kZeroPoints[] = {0, 3, 128, 201, 255};
+  constexpr const char* kChains[] = {"", "", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)",
+                                     "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)"};
+  for (int i = 0; i < 500; ++i) {
     NarrowCase c;
-    c.shape = Square(3, 33, 32, k, 2, k / 2);
-    c.shape.src_layout = Layout::nhwc;
-    CheckTypes(c);
+    c.shape = DrawnShape(rng_);
+    c.src = rng_() % 2 ? u8 : bf16;
+    c.dst = kDstTypes[rng_() % 3];
+    c.floats = rng_() % 5 ? bf16 : f32;
+    c.src_quantization.zero_point = kZeroPoints[rng_() % 5];
+    c.dst_quantization.zero_point = kZeroPoints[rng_() % 5];
+    c.bias = rng_() % 2;
+    c.adds = rng_() % 3 == 0;
+    if (c.shape.dst_layout != Layout::nhwc) c.sum = kDstTypes[rng_() % 3];
+    if (!c.adds) c.sum = f32;
+    c.rest = kChains[rng_() % 5];
+    Check(c, rng_() % 2 ? one_ : two_, rng_() % 2 ? Guard::kAtEnd : Guard::kAtStart);
   }
-}
-
-TEST_P(ConvNarrowTest, Groups) {
-  for (int64_t groups : {2, 3, 8}) {
-    for (int64_t ic_group : {1, 4, 20}) {
-      for (int64_t oc_group : {3, 32}) {
-        for (Layout layout : {Layout::nhwc, Layout::nChw16c}) {
-          NarrowCase c;
-          c.shape = Square(groups * ic_group, 6, groups * oc_group, 3, 1, 1);
-          c.shape.groups = groups;
-          c.shape.src_layout = layout;
-          c.bias = true;
-          CheckTypes(c);
-        }
-      }
-    }
-  }
-}
-
-TEST_P(ConvNarrowTest, Depthwise) {
-  for (int64_t channels : {2, 16, 20, 40}) {
-    for (int64_t k : {1, 3, 4, 5}) {
-      for (int64_t stride : {1, 2}) {
-        for (int64_t dilation : {1, 2}) {
-          NarrowCase c;
-          c.shape = ConvOf({2, channels, 17, 17}, channels, k, stride, dilation, k / 2, k / 2);
-          c.shape.groups = channels;
-          c.bias = c.adds = k != 4;
-          if (c.adds) c.sum = kDstTypes[k % 3];
-          if (k == 5) c.rest = "eltwise(clip,alpha=-3,beta=6)";
-          if (k == 3) c.rest = "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)";
-          CheckTypes(c);
-        }
-      }
-    }
-  }
-  EXPECT_EQ(algorithms_, std::set<std::string>({"depthwise"}));
-}
-
-// Rows of tiles and shorter ones, and padding by more than a window.
-TEST_P(ConvNarrowTest, DepthwisePlanes) {
-  for (int64_t size : {1, 2, 3, 6, 7, 8, 14, 15, 29}) {
-    for (int64_t k : {2, 3, 5}) {
-      for (int64_t stride : {1, 2}) {
-        for (int64_t pad : {0, 1, 6}) {
-          if (size + 2 * pad < k) continue;
-          NarrowCase c;
-          c.shape = Square(20, size, 20, k, stride, pad);
-          c.shape.groups = 20;
-          c.src_quantization.zero_point = 201;
-          c.dst = kDstTypes[turn_++ % 3];
-          c.rest = "eltwise(clip,alpha=-3,beta=6)";
-          Check(c, turn_ % 2 == 0 ? one_ : two_, turn_ % 4 < 2 ? Guard::kAtEnd : Guard::kAtStart);
-        }
-      }
-    }
-  }
+  EXPECT_EQ(algorithms_, std::set<std::string>({"depthwise", "direct", "direct_plain", "gemm"}));
 }
 
 // Near zero and far from it, where swish goes other ways.
@@ -191,24 +93,6 @@ TEST_P(ConvNarrowTest, ChainsAndTypes) {
   }
 }
 
-// Padding is the zero point; a zero in its place shows wherever a window reaches beyond the plane.
-TEST_P(ConvNarrowTest, ZeroPoints) {
-  for (int zero_point : {0, 3, 128, 255}) {
-    for (Layout layout : {Layout::nhwc, Layout::nChw16c}) {
-      for (int64_t stride : {1, 2}) {
-        NarrowCase c;
-        c.shape = Square(18, 6, 24, 3, stride, 1);
-        c.shape.src_layout = layout;
-        c.src_quantization.zero_point = c.dst_quantization.zero_point = zero_point;
-        c.weights_least = c.weights_most = 5;  // constant
-        Check(c, two_);
-        c.weights_least = -127, c.weights_most = 127;
-        Check(c, two_);
-      }
-    }
-  }
-}
-
 TEST_P(ConvNarrowTest, LargestSums) {
   for (int weight : {127, -127}) {
     NarrowCase c;
@@ -262,18 +146,6 @@ TEST_P(ConvNarrowTest, SumsOfBytesAndFineSteps) {
   }
 }
 
-// Weights that are floats are rounded to bfloat16.
-TEST_P(ConvNarrowTest, FloatsAsWeightsOfBfloat16) {
-  NarrowCase c;
-  c.shape = Square(20, 5, 33, 3, 1, 1);
-  c.src = bf16;
-  c.floats = f32;
-  for (DataType dst : kDstTypes) {
-    c.dst = dst;
-    Check(c, two_);
-  }
-}
-
 TEST_P(ConvNarrowTest, LargerPlanes) {
   NarrowCase c;
   c.shape = Square(80, 16, 96, 3, 1, 1);
@@ -315,7 +187,8 @@ TEST(ConvNarrowPlanTest, ErrorsNameTheTypes) {
   EXPECT_EQ(error_of(c, DataType::s8), "a convolution of uint8 neither stores nor adds int32");
   c.dst = u8;
   c.src_quantization.zero_point = 256;
-  EXPECT_NE(error_of(c, DataType::s8).find("src is uint8 of scale"), std::string::npos);
+  EXPECT_EQ(error_of(c, DataType::s8),
+            "the quantization of src has zero point 256, which is no number of type uint8");
   c.src_quantization.zero_point = 0;
   c.shape = Square(7376, 3, 16, 3, 1, 1);  // 9 * 7376 products
   EXPECT_EQ(error_of(c, DataType::s8),
