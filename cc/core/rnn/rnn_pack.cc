@@ -37,7 +37,7 @@ void PackOnePanel(const RnnPlan& plan, const void* matrix, const RnnMatrix& to, 
   PackLines(to.weights, from, to.k, count, out);
   if (to.unscale < 0) return;
   AlignedBuffer floats(to.k * kRnnPanel * sizeof(float));
-  plan.product->widen({to.weights, out, to.k, nullptr, floats.As<float>(), kRnnPanel});
+  plan.product->widen({to.weights, out, to.k, nullptr, floats.As<float>(), kRnnPanel, nullptr});
   ScaleForPairs(plan, to, panel, floats.As<float>(), packed);
 }
 
@@ -106,7 +106,7 @@ void WidenRnnPanels(const RnnPlan& plan, const float* packed, const float* scale
       }
       by = for_pairs;
     }
-    plan.product->widen({from.weights, narrow, from.k, by, wide, kRnnPanel});
+    plan.product->widen({from.weights, narrow, from.k, by, wide, kRnnPanel, nullptr});
   };
   for (int64_t panel = first; panel < first + count; ++panel) {
     widen(plan.packed_w, plan.w, panel, panel);

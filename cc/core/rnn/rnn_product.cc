@@ -21,7 +21,7 @@ void RnnMatrix::PrepareRows(Isa isa, const Scratch& scratch, int64_t copy, int64
   if (rows == RnnRows::kPairs) return pairs.Copy(isa, scratch, copy, count, row_at);
   float* to = scratch.Grant(rounded, copy);
   for (int64_t i = 0; i < count; ++i, to += rounded_stride()) {
-    Bf16TileKernelsFor(isa).row({DataType::f32, row_at(i), k, to, nullptr});
+    Bf16TileKernelsFor(isa).row({DataType::f32, row_at(i), k, to, nullptr, nullptr});
   }
 }
 

@@ -144,7 +144,7 @@ void CopyPixels(const ConvRun& run, const float* src, int64_t pixels, float* dst
   const int64_t ic = run.d.ic();
   if (p.words()) {
     return Int8TileKernelsFor(run.plan.isa)
-        .words.row({DataType::u8, src, pixels * ic, dst, nullptr});
+        .words.row({DataType::u8, src, pixels * ic, dst, nullptr, nullptr});
   }
   if (p.channels == ic) {
     std::memcpy(dst, src, pixels * ic * p.unit);
