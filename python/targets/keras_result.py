@@ -134,10 +134,12 @@ class OptimizedKerasModel(_Model):
         self.jit_compile = False  # XLA does not know our ops.
 
     def make_predict_function(self, force=False):
-        # Where each size has a function of its own, batches come to it with their sizes.
+        # An eager call is the fastest one, and comes to functions of one size with its size; a step
+        # that somebody wrote runs in a function, as Keras runs it.
         force = self._runs_others("predict") or force
-        is_one = self.__dict__["_blockdnn"].remark is None
-        eagerly, self.run_eagerly = self.run_eagerly, self.run_eagerly or not is_one
+        is_keras = type(self).predict_step is library_of(type(self)).Model.predict_step
+        is_eager = is_keras or self.__dict__["_blockdnn"].remark is not None
+        eagerly, self.run_eagerly = self.run_eagerly, self.run_eagerly or is_eager
         try:
             return super().make_predict_function(force)
         finally:

@@ -48,6 +48,7 @@ def test_methods_of_the_class_stay(task, pictures, same):
     np.testing.assert_array_equal(fast.predict(values, verbose=0)["order"], wanted)
     assert len(set(wanted)) > 1
     same(fast.predict_on_batch(pictures), task.predict_on_batch(pictures))
+    assert isinstance(fast.predict_function, tf.types.experimental.PolymorphicFunction)
     again = bd.optimize(fast)
     np.testing.assert_array_equal(again.predict(values, verbose=0)["order"], wanted)
 
