@@ -1,6 +1,5 @@
 """Makes a ConcreteFunction of an edited graph, with the original's signature."""
 
-import re
 import weakref
 
 import tensorflow as tf
@@ -24,9 +23,6 @@ from .capture import import_flat
 
 # The graph brings its own ordering; TensorFlow's would tie loops of version 1 in knots.
 _ATTRIBUTES = {"_disable_acd": True}
-# How names of nodes begin that TensorFlow has inlined, and the parts of an edge.
-_CALLS = re.compile(r"^(?:(?:Stateful)?PartitionedCall/)+")
-_EDGE = re.compile(r"(\^?)([^:]*)(.*)")
 
 
 def rebuild(module: Module, captures: dict, no_gradient: str = ""):
@@ -42,9 +38,7 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
     handles = dict(zip(names, original.inputs, strict=False)) | captures
     variables = {name: held for name, t in handles.items() if (held := variable_behind(t))}
     describe_variables(graph_def, variables, context.context().has_function)
-    short = _without_calls(graph_def)
-    fetches = [f"{short.get(ref.node, ref.node)}:{ref.port}" for ref in view.fetches]
-    targets = [short.get(name, name) for name in view.targets]
+    fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
     (args, kwargs), function_type = _arguments(original, len(names))
 
     def body(*args, **kwargs):
@@ -55,7 +49,7 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
             handle_data_util.copy_handle_data(old, new)
         inputs = dict(zip(names, flat, strict=True))
         graph = ops.get_default_graph()
-        outputs, effects = import_flat(graph, graph_def, inputs, captures, fetches, targets)
+        outputs, effects = import_flat(graph, graph_def, inputs, captures, fetches, view.targets)
         graph.control_outputs.extend(effects)
         _describe_results(graph)
         for output, old in zip(outputs, results_of(original), strict=True):
@@ -73,27 +67,6 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
     rewritten = traced(body, graph_def.library.function, *args, **kwargs)
     name_inputs_as(rewritten, original)
     return rewritten
-
-
-def _without_calls(graph_def) -> dict[str, str]:
-    """Renames nodes that are named by the calls of a loaded SavedModel; returns old -> new names.
-
-    Each time that a result is loaded and saved TensorFlow calls its function once more.
-    """
-    names = {node.name: _CALLS.sub("", node.name, count=1) for node in graph_def.node}
-    short = {name: new for name, new in names.items() if new != name}
-    if len({*names.values()}) < len(names) or any(
-        node.op == "Placeholder" and node.name in short for node in graph_def.node
-    ):
-        return {}
-
-    def shorten(text: str) -> str:
-        mark, name, port = _EDGE.fullmatch(text).groups()
-        return mark + short.get(name, name) + port
-
-    for node in graph_def.node if short else ():
-        node.name, node.input[:] = names[node.name], map(shorten, node.input)
-    return short
 
 
 def _describe_results(graph) -> None:

@@ -205,7 +205,7 @@ def _select(node: Node, body: Body) -> None:
         _bypass(node, body, chosen.refs["x"])
 
 
-def _number(ref: Ref, body: Body, depth: int = 6) -> float | None:
+def _number(ref: Ref, body: Body, depth: int = 8) -> float | None:
     """0, 1 or a sum of them that all elements of a tensor are, whatever those hold of which it is
     made.
 
