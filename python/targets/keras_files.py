@@ -3,13 +3,12 @@
 import importlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import tensorflow as tf
 
 from .. import folders
 from ..errors import SavedModelError, UserError
-from ..native import return_free_memory
 from ..rewriter.trackables import owners
 from ..tensorflow_private import canonicalize_signatures
 from .files import read_model
@@ -17,8 +16,6 @@ from .keras import OpenSizesError, trace
 from .keras_inputs import input_specs, name_results, with_names
 from .keras_result import register
 from .target import close_sizes, of_any_batch
-
-_SELDOM = 64 << 20  # bytes of variables
 
 
 def load_signatures(path, custom_objects: Mapping | None = None, example=None) -> tuple:
@@ -74,12 +71,9 @@ def read_keras(path: str | os.PathLike, custom_objects: Mapping[str, object] | N
             continue
         try:
             register(library)
-            with tf.variable_creator_scope(_return_memory()):
-                model = library.models.load_model(
-                    path, custom_objects=dict(custom_objects or {}), compile=False
-                )
-            return_free_memory()
-            return model
+            return library.models.load_model(
+                path, custom_objects=dict(custom_objects or {}), compile=False
+            )
         except Exception as error:  # The file decides what code runs here: any type may come.
             failures.append(error)
     if not failures:
@@ -88,25 +82,6 @@ def read_keras(path: str | os.PathLike, custom_objects: Mapping[str, object] | N
     text = " ".join(str(error).split())
     reason = _reason(error) or f"Keras cannot load it ({type(error).__name__}: {text[:200]})"
     raise SavedModelError(f"{path}: {reason}") from error
-
-
-def _return_memory() -> Callable:
-    """A creator of variables that returns what their first, random values took to make.
-
-    That is up to three times as much as they take, and Keras reads all weights on top of it.
-    """
-    made = 0
-
-    def create(next_creator, **arguments):
-        nonlocal made
-        variable = next_creator(**arguments)
-        made += variable.dtype.size * (variable.shape.num_elements() or 0)
-        if made > _SELDOM:
-            made = 0
-            return_free_memory()
-        return variable
-
-    return create
 
 
 def _libraries() -> tuple[str, str]:

@@ -21,6 +21,8 @@ constexpr int64_t kSmallest = int64_t{1} << 20;
 // each time, until it has all that it may have, and then every caller waits ten seconds for it. So
 // what is asked for together, twice this part of the limit at most, stays far below.
 constexpr int64_t kPartOfLimit = 16;
+// Of one size, blocks without pages before the next size is tried.
+constexpr size_t kMostEmpty = 4;
 
 // Whether any page of the block was resident; none is now.
 bool DropPages(void* block, size_t bytes) {
@@ -37,15 +39,15 @@ bool DropPages(void* block, size_t bytes) {
 void DropFreeBlocks(tensorflow::Allocator* allocator) {
   const auto stats = allocator->GetStats();  // None where freed memory is not kept.
   if (!stats) return;
-  // At most so much of what the allocator has had is free. Where blocks have no pages, since they
-  // were dropped before, more of that size may follow that have, but not beyond this.
+  // At most so much of what the allocator has had is free. Where blocks have no pages, more of that
+  // size may follow that have, but not beyond this.
   const int64_t limit = stats->bytes_limit.value_or(0), used = stats->bytes_in_use;
   if (used > limit / 2) return;
   int64_t left = std::min(stats->peak_bytes_in_use - used, limit / kPartOfLimit);
   std::vector<void*> held;
   for (int64_t bytes = kLargest; bytes >= kSmallest; bytes -= bytes / 4) {
     std::vector<void*> empty;
-    while (static_cast<int64_t>(empty.size() + 1) * bytes <= left) {
+    while (empty.size() < kMostEmpty && static_cast<int64_t>(empty.size() + 1) * bytes <= left) {
       void* const block = allocator->AllocateRaw(tensorflow::Allocator::kAllocatorAlignment, bytes);
       if (block == nullptr) break;
       const bool dropped = DropPages(block, bytes);
