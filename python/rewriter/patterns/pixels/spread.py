@@ -82,13 +82,16 @@ def _on_blocks(node: Node, body: Body) -> Replacement | str | None:
 
 
 def _plane(node: Node, body: Body) -> int | None:
-    """Which of the two operands has one number a pixel of the other, or of a part of it."""
+    """Which of the two operands has one number a pixel of the other, or of a part of it.
+
+    The other is in whole blocks: an infinite number times the 0 of an unused channel would be NaN.
+    """
     shapes = [body.shapes.shape(ref) or () for ref in node.inputs]
     if list(map(len, shapes)) != [4, 4] or any(map(body.constants.is_constant, node.inputs)):
         return None
     for at, shape in enumerate(shapes):
         channels = shapes[1 - at][3]
-        if shape[3] == 1 and isinstance(channels, int) and channels > 1:
+        if shape[3] == 1 and isinstance(channels, int) and channels % BLOCK == 0:
             return at
     return None
 

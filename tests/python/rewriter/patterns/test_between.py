@@ -143,7 +143,8 @@ WHOLE = {
 }
 
 
-_IN_WHOLE_BLOCKS = ("a group norm", "an instance norm")  # their vectors of channels are padded
+# Vectors of channels are padded; planes would put 0 times infinity into channels of no use.
+_IN_WHOLE_BLOCKS = ("a group norm", "an instance norm", "a plane of another batch")
 _OPEN = ("a zero pad", "reflected", "padded with a constant", "a roll", "a tile", "every second")
 _OPEN += ("a shuffle", "repetitions", "enlarged", "a choice", "a layer norm")
 
@@ -254,9 +255,10 @@ def test_sums_of_masks_are_counts(rewrite, image, keepdims, size):
 def test_sizes_may_differ(rewrite, image, conv, op, channels):
     """TensorFlow spreads a picture of one pixel over the other, if it is one, in blocks as well;
     not what has no such form. A gate of pixels has one channel."""
+    width = 32 if channels == 1 else channels
 
     def function(x, y):
-        both = getattr(tf.raw_ops, op)(x=conv(x, 20), y=conv(y, channels), name="both")
+        both = getattr(tf.raw_ops, op)(x=conv(x, width), y=conv(y, channels), name="both")
         return conv(both, 20)
 
     result = rewrite(function, [2, None, None, 3], [2, None, None, 3], options=STRICT)
@@ -266,6 +268,23 @@ def test_sizes_may_differ(rewrite, image, conv, op, channels):
         assert not result.report.declined and result.blockdnn["Reorder"] == 1
     result.assert_same(image(2, 6, 7, 3), image(2, 6, 7, 3))
     result.assert_same(image(2, 6, 7, 3), image(2, 1, 1, 3))
+
+
+def test_an_infinite_gate_is_in_no_unused_channel(rewrite, weights, conv):
+    """Where a block has some, 0 times it would be NaN there, and in what is summed over a block."""
+    kernel = weights(1, 1, 20, 16)
+
+    def function(x, gate):
+        y = tf.multiply(tf.nn.relu(conv(x, 20)) + 1.0, gate, name="gated")
+        return tf.nn.conv2d(y * tf.reduce_mean(y, 3, keepdims=True), tf.abs(kernel), 1, "SAME")
+
+    result = rewrite(function, [None, None, None, 3], [None, None, None, 1])
+    assert result.reason("gated")
+    gate = np.ones((1, 6, 7, 1), np.float32)
+    gate[0, 3, 3] = np.inf
+    (values,) = tf.nest.flatten(result.concrete(tf.ones([1, 6, 7, 3]), tf.constant(gate)))
+    assert np.isposinf(values[0, 3, 3]).all()
+    assert np.isinf(values).sum() == 16 and not np.isnan(values).any()
 
 
 def test_a_sum_of_open_sizes_is_reordered_once(rewrite, conv):
