@@ -260,13 +260,17 @@ TEST(WeightsCache, ManyThreadsPackOnce) {
   WeightsCache one(0, WeightsChange::kNever), other(0, WeightsChange::kNever);
   Doubling doubling;
   std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
+  constexpr int kThreadsOfACache = 4;
+  // A thread that is late finds the first form still, since so few executions of others keep all.
+  constexpr int kExecutions = 15;
+  static_assert(kThreadsOfACache * kExecutions <= WeightsCache::kSettled);
+  for (int t = 0; t < 2 * kThreadsOfACache; ++t) {
     threads.emplace_back([&, t] {
       Execution execution;
-      for (int i = 0; i < 50; ++i) {
+      for (int i = 0; i < kExecutions; ++i) {
         WeightsLease lease;
         AbortUnless((t % 2 ? one : other)
-                        .Take(execution.ctx(), weights, Request("a", doubling, i / 10), &lease));
+                        .Take(execution.ctx(), weights, Request("a", doubling, i / 3), &lease));
         EXPECT_EQ(First(lease), 6);
       }
     });
