@@ -117,6 +117,13 @@ def _by_steps(called, src, kernel, recurrent, biases, states, to_sums, to_recurr
         is_on &= by_time(mask)
     for length in called.lengths:
         is_on &= tf.range(steps)[:, None] < length
+    # A loop keeps the shapes that it begins with: what one operand says of the batch, all say.
+    sizes = [x.shape[1 if called.time_major else 0] for x in (src, *called.mask)]
+    sizes += [x.shape[0] for x in (*states, *called.lengths)]
+    known = next((size for size in sizes if size is not None), None)
+    sums, added = (tf.ensure_shape(x, [None, known, None]) for x in (sums, added))
+    is_on = tf.ensure_shape(is_on, [None, known])
+    states = [tf.ensure_shape(state, [known, None]) for state in states]
 
     def step(before, now):
         (y, h, c, _), (x, added, is_on) = before, now
@@ -141,7 +148,7 @@ def _by_steps(called, src, kernel, recurrent, biases, states, to_sums, to_recurr
         y = tf.where(is_on, new, tf.zeros_like(y) if called.zero_output_for_mask else y)
         return y, tf.where(is_on, new, h), tf.where(is_on, new_c, c), reset
 
-    zero = tf.zeros([batch, recurrent.shape[0]])
+    zero = tf.ensure_shape(tf.zeros([batch, recurrent.shape[0]]), [known, None])
     start = (zero, *states, *[zero] * (3 - len(states)))
     then = tf.scan(step, tuple(map(turn, (sums, added, is_on))), start)
     dst, h, c = (tf.concat([x[None], y], 0) for x, y in zip(start[:3], then[:3], strict=True))

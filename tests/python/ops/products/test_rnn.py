@@ -138,6 +138,29 @@ def test_second_derivatives_equal_keras(floats, cell, reset_after, turned, seque
             np.testing.assert_allclose(mine / scale, wanted / scale, rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("batches", [(None, 1, None), (1, None, None), (None, None, 1)])
+def test_second_derivatives_of_sizes_that_one_operand_knows(floats, batches):
+    """The batch is open elsewhere; a loop keeps the shapes that it begins with."""
+    src, state, mask = (tf.constant(v) for v in (floats(1, 3, 4), floats(1, 5), [[True] * 3]))
+    kernel, recurrent = tf.constant(floats(4, 5)), tf.constant(floats(5, 5))
+
+    def second(src, state, mask):
+        def ours():
+            masked = {"cell": "vanilla", "initial_state": (state,), "mask": mask}
+            return [bd.ops.rnn(src, kernel, recurrent, **masked).dst]
+
+        return gradients(lambda: gradients(ours, [src, state]), [src, state])
+
+    operands = (src, state, mask)
+    specs = [
+        tf.TensorSpec([batch, *x.shape[1:]], x.dtype)
+        for batch, x in zip(batches, operands, strict=True)
+    ]
+    found = tf.function(second, input_signature=specs, autograph=False)(*operands)
+    for mine, wanted in zip(found, second(*operands), strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("cell", list(KERAS))
 def test_forward_mode(floats, cell):
     """In a function, too, of which TensorFlow makes the forward mode with all tapes stopped."""
