@@ -20,8 +20,7 @@ OPS = (
 @functools.cache
 def formulas() -> dict:
     """Op -> (op, *upstream) -> the gradients by its inputs, of each op that has some."""
-    from . import batch_norm, movement, node, pixels, planes, products, region, rnn
-    from .conv import conv, conv_depthwise, conv_transpose, conv_volume
+    from . import conv, movement, node, pixels, planes, products
 
     return node.GRADIENTS
 

@@ -1,6 +1,5 @@
 """Chains of post-ops in TensorFlow ops, which have gradients."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -73,7 +72,7 @@ _BINARY = {
 
 # Derivatives that the result tells: name -> g(dy, y). Those of clips are not here: at a bound
 # TensorFlow's gradient depends on whether x lies beyond it.
-_FROM_RESULT = {
+FROM_RESULT = {
     "relu": lambda dy, y: tf.raw_ops.ReluGrad(gradients=dy, features=y),
     "relu6": lambda dy, y: tf.raw_ops.Relu6Grad(gradients=dy, features=y),
     "elu": lambda dy, y: tf.raw_ops.EluGrad(gradients=dy, outputs=y),
@@ -141,10 +140,10 @@ class Chain:
             if entry.kind == "eltwise":
                 if entry.name == "linear":
                     dy = dy if factor == 1 else factor * dy
-                elif i > 0 or params or entry.name not in _FROM_RESULT:
+                elif i > 0 or params or entry.name not in FROM_RESULT:
                     return None
                 else:
-                    dy = _FROM_RESULT[entry.name](dy, y)
+                    dy = FROM_RESULT[entry.name](dy, y)
                 continue
             if entry.kind == "binary" and entry.name not in ("add", "sub"):
                 return None
@@ -196,23 +195,24 @@ def through_chain(called, dy, chain: Chain, forward, backward, channels=None, ma
     """The gradients of an op that works on a source, may be by weights, and then applies a chain.
 
     Args:
-      forward: (source, weights and inputs behind the chain's operands) -> what the chain works on.
+      forward: (source, weights and inputs after the chain's operands) -> what the chain works on.
       backward: the gradient of that -> the gradients of these inputs.
       channels: of the source; default: those of the result.
       may: whether `backward` applies to the whole tensors; to parts it does not.
     """
     args, first, op = called.args, called.place("args"), definition(called.op.type)
-    known = {item.name for item in (*op.attr, *op.input_arg)}
+    names = {item.name for item in (*op.attr, *op.input_arg)}
     src_part, dst_part, into, pool, shape, blocks = (
-        getattr(called, name) if name in known else ()
+        getattr(called, name) if name in names else ()
         for name in ("src_part", "dst_part", "into", "pool", "weights_shape", "src_blocks")
     )
     may = may and not (src_part or dst_part or into or pool)
     if may and (not shape or is_whole(called.weights, called.weights_offset, shape)):
-        known = chain.backward(called.dst, dy, args)
-        if known is not None:
-            grads = backward(known[0])
-            return [*grads[:first], *known[1], *grads[first:]]
+        through = chain.backward(called.dst, dy, args)
+        if through is not None:
+            dz, of_args = through
+            grads = backward(dz)
+            return [*grads[:first], *of_args, *grads[first:]]
 
     def formula(src, *inputs):
         inputs = [part_of(src, src_part, channels or chain.channels, blocks), *inputs]
@@ -224,11 +224,3 @@ def through_chain(called, dy, chain: Chain, forward, backward, channels=None, ma
         return place(y, dst_part, chain.channels, inputs[last:])
 
     return vjp(formula, called.inputs, dy)
-
-
-def by_src_and_weights(called, of_src: Callable, of_weights: Callable) -> list:
-    """The gradients of the inputs of those names, computed where they are wanted."""
-    dsrc = of_src() if called.wants("src") else None
-    if not called.wants("weights"):
-        return [dsrc, None]
-    return [dsrc, tf.reshape(of_weights(), called.weights.shape)]

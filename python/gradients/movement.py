@@ -6,6 +6,7 @@ import tensorflow as tf
 from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
 from ..ops.movement.reorder import reorder
 from ..ops.movement.shuffle import Shuffle
+from ..ops.movement.update_slice import update_slice
 from ..ops.tensor_desc import TensorDesc
 from .blocked import part_of, with_part
 from .node import gradient_of
@@ -29,14 +30,8 @@ def _update_slice(called, dy):
     start = tf.clip_by_value(tf.cast(called.start, tf.int32), 0, room)
     begin = tf.concat([start[:1], at, start[1:]], 0) if rank else start
     size = tf.concat([sizes[:1], ones, sizes[1:]], 0) if rank else sizes
-    within = [
-        [first, all - first - count]
-        for first, all, count in zip(
-            tf.unstack(begin), tf.unstack(shape), tf.unstack(size), strict=True
-        )
-    ]
-    over = tf.pad(tf.ones(size, dy.dtype), within) if rank else tf.ones([], dy.dtype)
-    return [tf.reshape(tf.slice(dy, begin, size), sizes), None, dy * (1 - over)]
+    of_update = tf.reshape(tf.slice(dy, begin, size), sizes)
+    return [of_update, None, update_slice(dy, tf.zeros_like(update), called.start, at=at)]
 
 
 @gradient_of("Concat")

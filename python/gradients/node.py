@@ -1,11 +1,13 @@
-"""The table of gradients, and the chain rule through several ops."""
+"""The table of gradients, and the chain rule through several ops, as those of a region are."""
 
 from collections.abc import Callable
 
 import tensorflow as tf
 
+from ..graph import flatten, has_gradients
 from ..ops.arguments import invalid
 from ..ops.call import Called
+from ..tensorflow_private import context
 
 # What no gradient takes but those of the ops that move any element.
 _NARROW = (tf.uint8, tf.int8, tf.bfloat16, tf.float16)
@@ -60,3 +62,28 @@ def vjp(function, inputs, dy) -> list:
         tape.watch(copies)
         y = function(*copies)
     return tape.gradient(y, copies, output_gradients=dy, unconnected_gradients=zero)
+
+
+def _region(op, *upstream):
+    """The gradient of a region, as optimised SavedModels have: that of the ops in it.
+
+    They are computed again, one by one, in the graph in which this stands.
+    """
+    body = flatten(context.context().get_function_def(op.get_attr("f").name))
+    arguments = [node for node in body.graph_def.node if node.name in body.inputs]
+    for node in arguments:
+        body.graph_def.node.remove(node)
+    inputs = [tf.identity(x) for x in op.inputs]
+    sources = [x for x in inputs if has_gradients(x.dtype)]
+    results = tf.graph_util.import_graph_def(
+        body.graph_def,
+        input_map={f"{name}:0": x for name, x in zip(body.inputs, inputs, strict=True)},
+        return_elements=[f"{ref.node}:{ref.port}" for ref in body.fetches],
+        name="",
+    )
+    pairs = [(y, dy) for y, dy in zip(results, upstream, strict=True) if has_gradients(y.dtype)]
+    grads = iter(tf.gradients([y for y, _ in pairs], sources, [dy for _, dy in pairs]))
+    return [next(grads) if has_gradients(x.dtype) else None for x in inputs]
+
+
+GRADIENTS["BlockdnnRegion"] = _region
