@@ -223,7 +223,7 @@ class Called:
 
     def place(self, role: str) -> int:
         """The index of that input, or of the first of that list of inputs."""
-        return list(self._inputs).index(role)  # other lists stand behind
+        return list(self._inputs).index(role)  # other lists come after it
 
     def wants(self, role: str) -> bool:
         """Whether the gradient of that input is used; a tape may say that it is not."""

@@ -75,11 +75,8 @@ class PostOps:
           InvalidArgument: unknown algorithm, a parameter that is missing, not taken or
             not finite in float32, or a full chain.
         """
-        pairs = [("alpha", alpha), ("beta", beta), ("scale", None if scale == 1 else scale)]
-        words = [str(alg), *(f"{key}={value}" for key, value in pairs if value is not None)]
-        return self._append(
-            f"eltwise({','.join(words)})", lambda: eltwise_entry(alg, alpha, beta, scale)
-        )
+        spelled = _spell("eltwise", str(alg), alpha=alpha, beta=beta, scale=scale)
+        return self._append(spelled, lambda: eltwise_entry(alg, alpha, beta, scale))
 
     def sum(self, scale=1.0, operand=None) -> "PostOps":
         """Appends x = scale * operand + x; the operand has dst's shape.
@@ -95,10 +92,8 @@ class PostOps:
         Raises:
           InvalidArgument: a malformed operand or scale, or a full chain.
         """
-        words = ([] if operand is None else [operand if isinstance(operand, str) else "..."]) + (
-            [] if scale == 1 else [f"scale={scale}"]
-        )
-        return self._append(f"sum({','.join(words)})", lambda: sum_entry(scale, operand))
+        spelled = _spell("sum", operand, scale=scale)
+        return self._append(spelled, lambda: sum_entry(scale, operand))
 
     def binary(self, alg: str, operand, shape: str | None = None) -> "PostOps":
         """Appends x = alg(x, operand).
@@ -120,9 +115,8 @@ class PostOps:
           InvalidArgument: unknown algorithm or shape, a malformed operand, or a full
             chain.
         """
-        words = [str(alg), *([] if shape is None else [str(shape)])]
-        words.append(operand if isinstance(operand, str) else "...")
-        return self._append(f"binary({','.join(words)})", lambda: binary_entry(alg, operand, shape))
+        spelled = _spell("binary", str(alg), shape and str(shape), operand)
+        return self._append(spelled, lambda: binary_entry(alg, operand, shape))
 
     def kind(self, i: int) -> str:
         """Returns the kind of entry i: "eltwise", "sum" or "binary"."""
@@ -193,3 +187,11 @@ class PostOps:
     def __repr__(self) -> str:
         has_tensor = any(isinstance(entry.operand, TensorOperand) for entry in self._entries)
         return f"<PostOps {self}>" if has_tensor else f'PostOps.parse("{self}")'
+
+
+def _spell(kind: str, *words, scale=1, **numbers) -> str:
+    """What errors call an entry, which may be none."""
+    texts = [word if isinstance(word, str) else "..." for word in words if word is not None]
+    numbers |= {"scale": None if scale == 1 else scale}
+    texts += [f"{key}={value}" for key, value in numbers.items() if value is not None]
+    return f"{kind}({','.join(texts)})"

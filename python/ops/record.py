@@ -26,6 +26,7 @@ from ..graph import (
     make_node,
 )
 from ..layout import NCHW16C as BLOCKED
+from ..layout import NHWC
 from ..native import library
 from ..tensorflow_private import run_op
 from .arguments import READERS, padding_attrs
@@ -41,7 +42,8 @@ RECORDS: dict[str, type["Record"]] = {}  # by the op
 class Record:
     """A planned op: the node it came from, its logical output channels, the steps it takes in.
 
-    A field or property that is called as an attribute of the op is that attribute.
+    Each subclass is a dataclass, too, frozen and of keywords. A field or property that is called as
+    an attribute of the op is that attribute.
 
     Attributes:
         op: as it is registered; default: Blockdnn and the name of the class.
@@ -49,7 +51,8 @@ class Record:
         function: of bd.ops, which calls it.
         optional: the arguments of that function that may be None.
         operands: the roles of its inputs, in the order of its op; steps name others.
-        other_types: role -> data type, of the inputs that are not float32.
+        other_types: role -> data type, of plain inputs beside the source, where it is not float32
+            or the source may be blocked.
         readers: argument -> how the attribute of that name comes from (name, what users pass),
             where that differs from `READERS`.
         takes_steps: whether it fuses a chain of post-ops.
@@ -86,6 +89,7 @@ class Record:
 
     def __init_subclass__(cls, op: str | None = None, title: str = "", titles: str = "", **kwargs):
         super().__init_subclass__(**kwargs)
+        dataclass(frozen=True, kw_only=True)(cls)
         if title:
             cls.op = op or f"Blockdnn{cls.__name__}"
             cls.title = (title, titles or f"{title}s")
@@ -117,7 +121,7 @@ class Record:
 
     def layout_of(self, role: str) -> Layout:
         """The layout in which the input of that role is read."""
-        return self.src_layout
+        return NHWC if role in self.other_types else self.src_layout
 
     def dtype_of(self, role: str) -> int:
         """The data type that the input of that role must have."""
@@ -277,7 +281,6 @@ def _generated(op: str) -> Callable:
     return getattr(library(), words[1:])
 
 
-@dataclass(frozen=True, kw_only=True)
 class InPlace(Record):
     """An op that reads and writes one layout."""
 

@@ -69,7 +69,7 @@ def write_chain(
     """The post_ops text and its args: the bundle first, where a step reads it.
 
     Args:
-        last: the role of an operand that stands behind the others, and is none of the args.
+        last: the role of an operand that comes after the others, and is none of the args.
     """
     constant = any(isinstance(step.operand, np.ndarray) for step in steps)
     roles = dict.fromkeys(step.operand for step in steps if isinstance(step.operand, str))

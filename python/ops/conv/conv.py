@@ -1,6 +1,6 @@
 """Convolution with post-ops."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import tensorflow as tf
@@ -13,7 +13,6 @@ from ..steps import write_chain
 from .convolution import Convolution
 
 
-@dataclass(frozen=True, kw_only=True)
 class Conv(WithSum, Convolution, title="convolution"):
     """An ordinary convolution; weights are HWIO, [kh, kw, in_channels / groups, channels]. Its sum
     stands after the bias.
@@ -21,7 +20,7 @@ class Conv(WithSum, Convolution, title="convolution"):
     Attributes:
         src_blocks: with src_part = (0, channels in all), the blocks of 16 channels of the wider
             tensor that are its source; empty: one after the other.
-        pool: [height, width] of the max pooling behind the steps, in windows that touch.
+        pool: [height, width] of the max pooling after the steps, in windows that touch.
         is_dense: whether it is a Dense layer, which may be an inner product as well.
         weight_scales: with weights of int8, what they are scaled by, one number an output channel.
         weight_steps: where float32 weights are whole multiples of a step, that of each output

@@ -1,14 +1,10 @@
 """A 1x1 convolution and the depthwise one after it, in one pass."""
 
-from dataclasses import dataclass
-
 import tensorflow as tf
 
-from ...graph import Ref
 from ...layout import NCHW16C
 from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
-from ..bundle import Bundle
 from ..call import OpCall, function_of
 from ..record import Record
 from ..steps import write_chain
@@ -17,7 +13,6 @@ from .conv import Conv
 _DIMS = ("kh", "kw", "ic / groups", "oc")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConvDepthwise(
     Record,
     title="depthwise convolution after a 1x1",
@@ -57,7 +52,7 @@ class ConvDepthwise(
             | {"depthwise_weights_shape": second["weights_shape"], "constant_weights": True}
         )
 
-    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+    def write(self, inputs, bundle) -> tuple[dict, list]:
         attributes, chains = self.attributes(), []
         for prefix, conv in {"": self.first, "depthwise_": self.depthwise}.items():
             attributes[f"{prefix}weights_offset"] = conv.add_weights(bundle)

@@ -1,7 +1,5 @@
 """Transposed convolution with post-ops."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import tensorflow as tf
 
@@ -11,7 +9,6 @@ from ..call import OpCall, function_of
 from .convolution import Convolution
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConvTranspose(Convolution, title="transposed convolution"):
     """A transposed convolution; weights are [kh, kw, channels, in_channels].
 

@@ -1,7 +1,5 @@
 """3-D convolution with post-ops."""
 
-from dataclasses import dataclass
-
 from ..arguments import filter_shape, integers
 from ..bind_post_ops import Destination, bind_post_ops
 from ..call import OpCall, function_of
@@ -12,7 +10,6 @@ def _of_volumes(name: str, value) -> list[int]:
     return integers(name, value, "depth", "height", "width")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConvVolume(Convolution, title="3-D convolution"):
     """A 3-D convolution of volumes that lie as slices; weights are [kd, kh, kw, in_channels,
     channels].

@@ -1,11 +1,10 @@
 """What all convolutions have in common."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from ...graph import Ref
 from ...layout import NCHW16C as BLOCKED
 from ..bundle import Bundle
 from ..record import Layout, Record
@@ -14,7 +13,6 @@ from ..steps import Step, binary, compose_affine
 _FLOAT32 = np.finfo(np.float32)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Convolution(Record):
     """scale * convolution(src, weights) + shift per output channel, then the steps.
 
@@ -113,7 +111,7 @@ class Convolution(Record):
     def attributes(self) -> dict:
         return super().attributes() | {"channels": self.in_channels}
 
-    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+    def write(self, inputs, bundle) -> tuple[dict, list]:
         offset = self.add_weights(bundle)
         attributes, (src, args) = super().write(inputs, bundle)
         return attributes | {"weights_offset": offset}, [src, bundle.tensor, args]

@@ -1,18 +1,15 @@
 """Concatenation along the channels, also of some channels of each tensor."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import tensorflow as tf
 
 from ...graph import Ref
 from ..arguments import quantization
-from ..bundle import Bundle
 from ..call import OpCall, function_of
 from ..record import Quantization, Record
 
 
-@dataclass(frozen=True, kw_only=True)
 class Concat(Record, title="concatenation"):
     """The values side by side; one value of which some channels are taken is a slice.
 
@@ -78,7 +75,7 @@ class Concat(Record, title="concatenation"):
             "src_quantizations": quantizations,
         }
 
-    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+    def write(self, inputs, bundle) -> tuple[dict, list]:
         return self.attributes(), [[inputs[f"value {i}"] for i in range(len(self.parts))]]
 
     def shape(self, node, shapes):
@@ -86,16 +83,15 @@ class Concat(Record, title="concatenation"):
         return first and (*first[:-1], self.channels)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Join(Record, title="join"):
-    """Tensors behind each other along an axis of memory: on blocks, of rows or columns."""
+    """Tensors one after the other along an axis of memory: on blocks, of rows or columns."""
 
     axis: int
     count: int
 
     roles = staticmethod(Concat.roles)
 
-    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+    def write(self, inputs, bundle) -> tuple[dict, list]:
         return self.attributes(), [[inputs[f"value {i}"] for i in range(self.count)]]
 
 

@@ -1,20 +1,16 @@
 """Copies between memory layouts and data types."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import tensorflow as tf
 
 from ...graph import INT32
 from ...layout import NCHW16C as BLOCKED
-from ...layout import NHWC
 from ..arguments import static_channels
 from ..call import OpCall, function_of
 from ..record import Layout, Record
 from ..tensor_desc import TensorDesc
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reorder(Record, title="reorder"):
     src_layout: Layout
     dst_layout: Layout
@@ -23,7 +19,6 @@ class Reorder(Record, title="reorder"):
         return shapes.shape(node.inputs[0])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reshape(Record, op="Reshape", title="reshape"):
     """TensorFlow's Reshape between layouts that are one in memory; `shape` is its input."""
 
@@ -34,9 +29,6 @@ class Reshape(Record, op="Reshape", title="reshape"):
 
     def channels_of(self, role: str) -> int | None:
         return None  # Blocks may become another dimension, and rows blocks.
-
-    def layout_of(self, role: str) -> Layout:
-        return NHWC if role == "shape" else self.src_layout
 
 
 @function_of(Reorder, "src_quantization dst_quantization")

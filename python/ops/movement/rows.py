@@ -3,23 +3,11 @@
 Their other inputs are constants that speak of the axes of blocks.
 """
 
-from dataclasses import dataclass
-
-from ...graph import INT32
-from ...layout import NHWC
-from ..record import Layout, Record
+from ...graph import FLOAT32, INT32
+from ..record import Record
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowMove(Record):
-    """Reads "src" and constants of its own."""
-
-    def layout_of(self, role: str) -> Layout:
-        return self.src_layout if role == "src" else NHWC
-
-
-@dataclass(frozen=True, kw_only=True)
-class MirrorPad(RowMove, op="MirrorPad", title="mirrored padding"):
+class MirrorPad(Record, op="MirrorPad", title="mirrored padding"):
     """Rows and columns around a plane that mirror those in it: "REFLECT" or "SYMMETRIC"."""
 
     operands = ("src", "paddings")
@@ -27,16 +15,14 @@ class MirrorPad(RowMove, op="MirrorPad", title="mirrored padding"):
     mode: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ValuePad(RowMove, op="PadV2", title="padding with a value", titles="paddings with a value"):
+class ValuePad(Record, op="PadV2", title="padding with a value", titles="paddings with a value"):
     """Rows and columns of any value around a plane; in the tail, too."""
 
     operands = ("src", "paddings", "constant_values")
-    other_types = {"paddings": INT32}
+    other_types = {"paddings": INT32, "constant_values": FLOAT32}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Roll(RowMove, op="Roll", title="roll"):
+class Roll(Record, op="Roll", title="roll"):
     """Rows and columns that leave a plane on one side come back on the other."""
 
     operands = ("src", "shift", "axis")
@@ -44,26 +30,21 @@ class Roll(RowMove, op="Roll", title="roll"):
     Tshift = Taxis = INT32
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tile(RowMove, op="Tile", title="repetition of planes", titles="repetitions of planes"):
+class Tile(Record, op="Tile", title="repetition of planes", titles="repetitions of planes"):
     """Planes side by side, or of more pictures."""
 
     operands = ("src", "multiples")
     other_types = {"multiples": INT32}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reverse(RowMove, op="ReverseV2", title="reversal"):
+class Reverse(Record, op="ReverseV2", title="reversal"):
     """Rows or columns from the last to the first."""
 
     operands = ("src", "axis")
     other_types = {"axis": INT32}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampling(
-    RowMove, op="StridedSlice", title="sampling of planes", titles="samplings of planes"
-):
+class Sampling(Record, op="StridedSlice", title="sampling of planes", titles="samplings of planes"):
     """Every so many rows and columns; bits of the masks stand for axes without a bound."""
 
     operands = ("src", "begin", "end", "strides")

@@ -1,12 +1,9 @@
 """Channel shuffle, along any axis of any tensor."""
 
-from dataclasses import dataclass
-
 from ..call import OpCall, function_of
 from ..record import Record
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shuffle(Record, title="channel shuffle"):
     """The channels as a (channels / group) x group matrix, transposed."""
 

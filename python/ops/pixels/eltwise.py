@@ -1,11 +1,9 @@
 """Element-wise work on activations."""
 
-from dataclasses import dataclass
-
 import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2
 
-from ...graph import FLOAT32, INT32, Node, Ref
+from ...graph import FLOAT32, INT32, Node
 from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
 from ..arguments import as_before, as_images, static_channels, types_of
@@ -18,19 +16,17 @@ from ..record import InPlace, Layout, Quantization, Record, WithSum
 from ..steps import write_chain
 
 
-@dataclass(frozen=True, kw_only=True)
 class Eltwise(WithSum, InPlace, title="element-wise op"):
     """A chain of steps on a tensor that stays in its layout."""
 
     takes_steps = True
 
-    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+    def write(self, inputs, bundle) -> tuple[dict, list]:
         chain, args = write_chain(self.chain, inputs, bundle, self.sum_role)
         sums = [inputs[self.sum_role]] if self.sum_role else []
         return self.attributes() | {"post_ops": chain}, [inputs["src"], args, sums]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Broadcast(Record):
     """TensorFlow's op of two pictures, of which either may be broadcast to the other, on blocks.
 
@@ -46,17 +42,14 @@ class Broadcast(Record):
         return self.src_layout if role == "src" else self.other_layout
 
 
-@dataclass(frozen=True, kw_only=True)
 class BroadcastSum(Broadcast, op="AddV2", title="broadcast sum"):
     pass
 
 
-@dataclass(frozen=True, kw_only=True)
 class BroadcastProduct(Broadcast, op="Mul", title="broadcast product"):
     pass
 
 
-@dataclass(frozen=True, kw_only=True)
 class FakeQuantize(InPlace, op="FakeQuantWithMinMaxVars", title="fake quantization"):
     """TensorFlow's, or another op that rounds floats to a grid, in either layout.
 
@@ -66,15 +59,10 @@ class FakeQuantize(InPlace, op="FakeQuantWithMinMaxVars", title="fake quantizati
         most: the greatest of these bytes; the least is 0.
     """
 
+    other_types = {"min": FLOAT32, "max": FLOAT32, "num_bits": INT32}
     proto: node_def_pb2.NodeDef
     quantization: Quantization
     most: int = 255
-
-    def layout_of(self, role: str) -> Layout:
-        return self.layout if role == "src" else NHWC
-
-    def dtype_of(self, role: str) -> int:
-        return INT32 if role == "num_bits" else FLOAT32
 
     def node(self, planned: Node, bundle: Bundle, scratchpad_mode: str) -> Node:
         node = Node(planned.name, self.proto.op, planned.inputs, planned.controls, self.proto)

@@ -1,20 +1,17 @@
 """Normalisation over the channels of each pixel."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import tensorflow as tf
 
-from ...graph import Ref
 from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
 from ..arguments import as_before, as_images, static_channels
-from ..bundle import Bundle
 from ..call import OpCall, function_of
 from ..record import InPlace, Layout
 
 
-@dataclass(frozen=True, kw_only=True)
 class LayerNorm(InPlace, title="layer normalisation"):
     """
     Attributes:
@@ -35,7 +32,7 @@ class LayerNorm(InPlace, title="layer normalisation"):
         mean = "" if self.centered else ", by the root of the mean square"
         return f"{self.channels} channels {self.layout}{mean}"
 
-    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+    def write(self, inputs, bundle) -> tuple[dict, list]:
         attributes, tensors = super().write(inputs, bundle)
         attributes["offsets"] = [bundle.add_array(self.gamma), bundle.add_array(self.beta)]
         return attributes, tensors + [bundle.tensor] * 2

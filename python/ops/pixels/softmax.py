@@ -1,13 +1,10 @@
 """Softmax along the last axis."""
 
-from dataclasses import dataclass
-
 from ...layout import NHWC
 from ..call import OpCall, function_of
 from ..record import InPlace, Layout
 
 
-@dataclass(frozen=True, kw_only=True)
 class Softmax(InPlace, title="softmax", titles="softmaxes"):
     """Along the channels, of a plain tensor of any rank."""
 

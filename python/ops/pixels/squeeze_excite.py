@@ -1,17 +1,13 @@
 """Squeeze-and-excitation."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ...graph import Ref
 from ..bundle import Bundle
 from ..call import OpCall, function_of
 from ..conv.conv import Conv
 from ..record import Layout, Record
 
 
-@dataclass(frozen=True, kw_only=True)
 class SqueezeExcite(Record, title="squeeze-excite"):
     """The plane's mean through two 1x1 convolutions, which have weights, scale, shift and
     element-wise steps."""
@@ -31,7 +27,7 @@ class SqueezeExcite(Record, title="squeeze-excite"):
         times = " times src" if self.scale_src else ""
         return "; ".join([f"{widths}{times}, writes {self.dst_layout}", *chains])
 
-    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+    def write(self, inputs, bundle) -> tuple[dict, list]:
         attributes, tensors = super().write(inputs, bundle)
         reduce, expand = (";".join(step.text() for step in conv.steps) for conv in self.products)
         attributes |= {

@@ -1,7 +1,5 @@
 """Zeros around the planes of a blocked activation."""
 
-from dataclasses import dataclass
-
 import tensorflow as tf
 
 from ..arguments import types_of
@@ -9,7 +7,6 @@ from ..call import OpCall, function_of
 from ..record import Record
 
 
-@dataclass(frozen=True, kw_only=True)
 class Pad(Record, title="padding"):
     """
     Attributes:

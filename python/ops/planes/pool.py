@@ -1,17 +1,13 @@
 """Max and average pooling."""
 
-from dataclasses import dataclass
-
 import tensorflow as tf
 
 from ...graph import INT32
-from ...layout import NHWC
 from ..arguments import padding_text, pair_text, types_of
 from ..call import OpCall, function_of
 from ..record import Layout, Record
 
 
-@dataclass(frozen=True, kw_only=True)
 class Pool(Record, title="pooling"):
     keeps = True
     kind: str
@@ -29,7 +25,6 @@ class Pool(Record, title="pooling"):
         return f"{self.kind} {size} stride {pair_text(self.strides)} {padding_text(self)}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class GlobalPool(Record, title="global pooling"):
     kind: str
     dst_layout: Layout = "nc"
@@ -38,7 +33,6 @@ class GlobalPool(Record, title="global pooling"):
         return f"{self.kind} of {self.channels} channels, writes {self.dst_layout}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlaneSum(Record, op="Sum", title="sum of planes", titles="sums of planes"):
     """TensorFlow's Sum over the rows and columns of blocks, dimensions kept: a mean times the
     number of pixels would not be exact, and sums of masks are counts."""
@@ -46,9 +40,6 @@ class PlaneSum(Record, op="Sum", title="sum of planes", titles="sums of planes")
     operands = ("src", "reduction_indices")
     other_types = {"reduction_indices": INT32}
     keep_dims = True
-
-    def layout_of(self, role: str) -> Layout:
-        return self.src_layout if role == "src" else NHWC
 
 
 @function_of(Pool, "channels strides padding src_part dst_part into")

@@ -1,7 +1,5 @@
 """Resizing of planes."""
 
-from dataclasses import dataclass
-
 import tensorflow as tf
 
 from ..arguments import pair, pair_text, types_of
@@ -9,7 +7,6 @@ from ..call import OpCall, function_of
 from ..record import Record
 
 
-@dataclass(frozen=True, kw_only=True)
 class Resize(Record, title="resize"):
     """Attributes: scales or size, [height, width]; the other one is empty."""
 

@@ -1,12 +1,8 @@
 """Scaled dot-product attention."""
 
-from dataclasses import dataclass
-
 import tensorflow as tf
 
-from ...graph import Ref
 from ...layout import NHWC
-from ..bundle import Bundle
 from ..call import OpCall, function_of
 from ..record import Record
 
@@ -15,7 +11,6 @@ MAX_BIASES = 4  # kMaxAttentionBiases in cc/core/attention
 BIAS_ROLES = tuple(f"bias{i}" for i in range(MAX_BIASES))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Attention(Record, title="attention"):
     """Reads q, k and v, then "bias0", "bias1", .. and "mask", where its node has them.
 
@@ -24,7 +19,7 @@ class Attention(Record, title="attention"):
         head_size: of a row of q and k.
         layouts: "BTNH", "BNTH" or "TBNH" of q, k, v and the result.
         soft_cap: c of c tanh(score / c), which comes before biases; 0: none.
-        late_biases: how many of the biases, the last ones, are added behind the mask.
+        late_biases: how many of the biases, the last ones, are added after the mask.
         round_rows: whether q, k, v and weights may become bfloat16 before they are multiplied.
         masked_value: the score where the mask is false.
         zero_masked: whether the weight is 0 there whatever the row has.
@@ -64,7 +59,7 @@ class Attention(Record, title="attention"):
         heads = f"heads of {self.head_size} and {self.channels}"
         return f"{heads}{causal}{rows}, {' '.join(self.layouts)}"
 
-    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+    def write(self, inputs, bundle) -> tuple[dict, list]:
         names = ("q_layout", "k_layout", "v_layout", "dst_layout")
         attributes = self.attributes() | dict(zip(names, self.layouts, strict=True))
         for name in ("q_at", "k_at", "v_at"):

@@ -1,15 +1,14 @@
 """Inner product with post-ops."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import tensorflow as tf
 
-from ...graph import FLOAT32, Ref
+from ...graph import FLOAT32
 from ...layout import NHWC
 from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
-from ..bundle import Bundle
 from ..call import OpCall, function_of
 from ..record import Record
 
@@ -20,7 +19,6 @@ _ROWS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class InnerProduct(Record, title="inner product"):
     """src [.., in_channels] @ weights, then the steps; inputs[1] is the weights themselves.
 
@@ -84,7 +82,7 @@ class InnerProduct(Record, title="inner product"):
         rows = [f"rows {how}" for how in _ROWS if getattr(self, _ROWS[how])]
         return ", ".join([kind, *rows])
 
-    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+    def write(self, inputs, bundle) -> tuple[dict, list]:
         offsets, scales = {}, [inputs["weight_scales"]] if "weight_scales" in inputs else []
         if self.weights is not None:
             if self.weights_type == FLOAT32:
