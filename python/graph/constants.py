@@ -8,6 +8,7 @@ that was made of finer numbers could be another one.
 """
 
 import contextlib
+import copy
 import functools
 import itertools
 import math
@@ -156,12 +157,10 @@ class Constants:
 
     def on(self, view: GraphView) -> "Constants":
         """The same for a copy of the view; what was read and evaluated is shared."""
-        other = Constants(view, self._variables, self._outer, self.live)
-        other._constant, other._read_only = dict(self._constant), dict(self._read_only)
-        other._small = dict(self._small)
-        other._values, other._read_values = dict(self._values), self._read_values
-        other._exact = dict(self._exact)
-        other._read_tensors = self._read_tensors
+        other = copy.copy(self)
+        other._view = view
+        for table in ("_constant", "_small", "_values", "_exact", "_read_only"):
+            setattr(other, table, dict(getattr(self, table)))
         return other
 
     @property
@@ -223,23 +222,21 @@ class Constants:
         is_one = ref.node in self._view and self._known(self._constant, self._is_constant, ref)
         return is_one and self._values.get(ref.node) != []  # which says that TensorFlow raised
 
-    def value(self, ref: Ref) -> np.ndarray | None:
+    def value(self, ref: Ref, exactly: bool = False) -> np.ndarray | None:
         """The value as a read-only array; None where it is not constant, or an op that makes it
-        raises, which it does in each call, too."""
-        if not self.is_constant(ref):
-            return None
-        values = self._known(self._values, self._outputs, ref)
-        return values[ref.port] if values else None
+        raises, which it does in each call, too.
 
-    def _exact_value(self, ref: Ref) -> np.ndarray | None:
-        """The value as the graph computes it, all of it in its own types."""
+        Args:
+          exactly: as the graph computes it, all of it in its own types.
+        """
         if not self.is_constant(ref):
             return None
-        values = self._known(self._exact, self._exact_outputs, ref)
+        table = self._exact if exactly else self._values
+        values = self._known(table, lambda node: self._outputs(node, exactly), ref)
         return values[ref.port] if values else None
 
     def _known(self, table: dict, decide: Callable, ref: Ref):
-        """What `decide` says of the node that makes a tensor, behind those of which it is made."""
+        """What `decide` says of the producer of a tensor, after those of its inputs."""
         if ref.node in table:
             return table[ref.node]
         if all(name in table for name in self._sources(ref.node, table)):
@@ -262,22 +259,17 @@ class Constants:
         values = [x, *map(self.value, node.inputs[1:])]
         return (_evaluate(node, values, not _is_continuous(node)) or [None])[0]
 
-    def _outputs(self, node: Node) -> Sequence[np.ndarray]:
+    def _outputs(self, node: Node, exactly: bool) -> Sequence[np.ndarray]:
         """The values of a constant node's outputs; nothing where TensorFlow raises."""
-        exactly = not _is_continuous(node)
-        return self._results(node, self._exact_value if exactly else self.value, exactly)
-
-    def _exact_outputs(self, node: Node) -> Sequence[np.ndarray]:
-        return self._results(node, self._exact_value, exactly=True)
-
-    def _results(self, node: Node, value: Callable, exactly: bool) -> Sequence[np.ndarray]:
+        exactly = exactly or not _is_continuous(node)
+        value = functools.partial(self.value, exactly=exactly)
         if node.op == "Const":
             return [array(node.attr["value"].tensor)]
         if node.op == "ReadVariableOp":
             return [self._read(self._resource(node))]
         if node.op == "Placeholder":
             constants, source = self._outer[node.name]
-            return [(constants._exact_value if exactly else constants.value)(source)]
+            return [constants.value(source, exactly)]
         if node.op == "ResourceGather":
             params, indices = self._read(self._resource(node)), value(node.inputs[1])
             fits = ((0 <= indices) & (indices < len(params))).all()
@@ -337,14 +329,11 @@ class Constants:
         if node.op == "Placeholder" and node.name in self._outer:
             constants, source = self._outer[node.name]
             return constants.is_constant(source)
-        if node.op == "ResourceGather" and not self._is_gathered(node):
-            return False
+        if node.op == "ResourceGather":
+            if node.attr["batch_dims"].i or not self.reads_constant(node):
+                return False  # `_outputs` reads rows of a variable.
         sources = _made_of(node)
         return bool(sources) and all(map(self.is_constant, sources))
-
-    def _is_gathered(self, node: Node) -> bool:
-        """Whether `_outputs` can read the rows of the variable."""
-        return not node.attr["batch_dims"].i and self.reads_constant(node)
 
 
 def _made_of(node: Node) -> list[Ref]:

@@ -9,6 +9,7 @@ what is broadcast to them, are compared by what counts along their axes.
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from .body import Body
 from .families import IDENTITIES, VIEWS
@@ -17,13 +18,12 @@ from .symbolic import Expr, Size, floordiv, mod
 from .view import Node, Ref
 
 
+@dataclass(slots=True, eq=False)
 class Index:
     """What counts along an axis or a part of one; `parts` once it is split."""
 
-    __slots__ = ("size", "parts")
-
-    def __init__(self, size: Size):
-        self.size, self.parts = size, ()
+    size: Size
+    parts: tuple["Index", ...] = ()
 
     def split(self, sizes: Iterable[Size]) -> tuple["Index", ...]:
         """Its parts, of these sizes, the outer ones first."""

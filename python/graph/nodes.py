@@ -114,7 +114,7 @@ class Writer:
         """Adds a node; returns its first output.
 
         Args:
-            what: comes behind the name, if it is not empty.
+            what: comes after the name, if it is not empty.
             shape: of that output, where more is known than rules can tell.
             attributes: as `make_node` takes them.
         """

@@ -69,11 +69,11 @@ def describe_variables(graph_def: graph_pb2.GraphDef, variables, is_fixed) -> No
     functions = {function.signature.name: function for function in graph_def.library.function}
     readers = {name: _readers(function.node_def) for name, function in functions.items()}
     readers[""] = _readers(graph_def.node)
-    found = [("", name, variable) for name, variable in variables.items()]
-    seen = {(owner, name) for owner, name, _ in found}
-    for owner, tensor, variable in found:
+    reached = [("", name, variable) for name, variable in variables.items()]
+    seen = {(owner, name) for owner, name, _ in reached}
+    for owner, tensor, variable in reached:
         for node, index in readers[owner].get(tensor, ()):
-            reached = [
+            next_places = [
                 (name, argument.name)
                 for _, _, name in called(node)
                 if name in functions and index >= first_argument(node.op)
@@ -83,10 +83,10 @@ def describe_variables(graph_def: graph_pb2.GraphDef, variables, is_fixed) -> No
             ]
             if node.op == "Identity" or node.op in LOOPS:  # its result is the handle, too
                 port = f":output:{index}" if owner else f":{index}" if index else ""
-                reached.append((owner, node.name + port))
-            found += [(*place, variable) for place in reached if place not in seen]
-            seen.update(reached)
-    described = {(owner, name): variable for owner, name, variable in found}
+                next_places.append((owner, node.name + port))
+            reached += [(*place, variable) for place in next_places if place not in seen]
+            seen.update(next_places)
+    described = {(owner, name): variable for owner, name, variable in reached}
     for name, function in functions.items():
         for argument in function.signature.input_arg if not is_fixed(name) else ():
             variable = described.get((name, argument.name))

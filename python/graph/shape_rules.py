@@ -1,18 +1,20 @@
 """op -> rule for the shape of its first output, one row each.
 
-A rule gets the node and the `Shapes` so far, or what `read` reads of them, and returns a tuple of
-sizes, in which None means "ask TensorFlow's static shape", or None when it knows nothing.
+A rule gets the node and the `Shapes` so far, or what `_read` reads of them, and returns a tuple of
+sizes, in which None means "ask TensorFlow's static shape", or None when it knows nothing. The
+length of a list, as map_fn, scan and TensorArrays have, is that with which it was made: a loop that
+sets elements leaves it.
 """
 
 import math
 
-from . import part_rules
-from .families import BINARY, COMPARISONS, PRODUCTS, UNARY
-from .part_rules import read
+from .families import BINARY, COMPARISONS, LOOPS, PRODUCTS, UNARY
+from .functions import flatten, handed_on
+from .moves import taken
 from .products import product
 from .quantized import QUANTIZING
-from .symbolic import Expr, exact_division, is_count, window
-from .view import Node
+from .symbolic import Expr, Size, exact_division, is_count, window
+from .view import Node, Ref
 
 
 def infer(node: Node, shapes):
@@ -22,7 +24,25 @@ def infer(node: Node, shapes):
 
 def infer_port(node: Node, port: int, shapes):
     """The same of another output than the first."""
-    return part_rules.of_split(node, port, shapes) if node.op in part_rules.SPLITS else None
+    return _of_split(node, port, shapes) if node.op in _SPLITS else None
+
+
+def _read(*methods: str):
+    """Makes a rule of what is read of the first inputs, which is asked where all of it is known.
+
+    Args:
+        methods: of each input the one of `Shapes` that reads it.
+    """
+
+    def of(rule):
+        def ask(node: Node, shapes):
+            pairs = zip(methods, node.inputs, strict=False)
+            values = [getattr(shapes, method)(ref) for method, ref in pairs]
+            return None if any(value is None for value in values) else rule(node, *values)
+
+        return ask
+
+    return of
 
 
 def _broadcast_size(a, b):
@@ -105,7 +125,7 @@ def _pool(node: Node, shapes):
     return _windowed(node, shapes, [ksize[axis] for axis in axes], src[_channel_axis(axes)])
 
 
-@read("shape", "value")
+@_read("shape", "value")
 def _pad(node: Node, src, pads):
     return tuple(size + before + after for size, (before, after) in zip(src, pads, strict=True))
 
@@ -128,7 +148,7 @@ def _without(sizes, axes: set[int]):
     return tuple(size for axis, size in enumerate(sizes) if axis not in axes)
 
 
-@read("shape", "numbers")
+@_read("shape", "numbers")
 def _reduce(node: Node, src, axes):
     axes = {axis % len(src) for axis in axes}
     if node.attr["keep_dims"].b:
@@ -175,7 +195,7 @@ def _fill(sizes, src):
     return [fill if size == -1 else size for size in sizes]
 
 
-@read("shape")
+@_read("shape")
 def _squeeze(node: Node, src):
     drop = {axis % len(src) for axis in node.attr["squeeze_dims"].list.i}
     if not drop:
@@ -185,7 +205,7 @@ def _squeeze(node: Node, src):
     return _without(src, drop)
 
 
-@read("shape", "number")
+@_read("shape", "number")
 def _expand_dims(node: Node, src, axis):
     sizes = list(src)
     sizes.insert(axis % (len(src) + 1), 1)
@@ -200,22 +220,22 @@ def _pack(node: Node, shapes):
     return (*parts[0][:axis], len(parts), *parts[0][axis:])
 
 
-@read("shape", "numbers")
+@_read("shape", "numbers")
 def _transpose(node: Node, src, order):
     return tuple(src[i] for i in order) if len(order) == len(src) else None
 
 
-@read("shape", "number")
+@_read("shape", "number")
 def _place_of_largest(node: Node, src, axis):
     return _without(src, {axis % len(src)}) if src else None
 
 
-@read("shape", "value")
+@_read("shape", "value")
 def _resize(node: Node, src, size):
     return (src[0], size[0], size[1], src[3]) if len(src) == 4 else None
 
 
-@read("shape", "numbers", "value")
+@_read("shape", "numbers", "value")
 def _space_to_batch(node: Node, src, block, pads):
     """Every b-th pixel is an image of its own; the op demands that b divides the padded size."""
     inner = [
@@ -225,7 +245,7 @@ def _space_to_batch(node: Node, src, block, pads):
     return (src[0] * math.prod(block), *inner, *src[1 + len(block) :])
 
 
-@read("shape", "numbers", "value")
+@_read("shape", "numbers", "value")
 def _batch_to_space(node: Node, src, block, crops):
     inner = [
         size * b - before - after
@@ -246,7 +266,7 @@ def _product(node: Node, shapes):
     return tuple(map(sizes.__getitem__, factors.result)) if factors else None
 
 
-@read("shape", "value")
+@_read("shape", "value")
 def _tile(node: Node, src, times):
     return tuple(
         size * n if isinstance(size, int) or isinstance(n, int) else None
@@ -264,7 +284,7 @@ def _of_value(index: int):
     return rule
 
 
-@read("number", "value", "number")
+@_read("number", "value", "number")
 def _range(node: Node, first, limit, step):
     counts = (first, step) == (0, 1) and is_count(limit.item())
     return (limit.item(),) if counts else None
@@ -273,6 +293,142 @@ def _range(node: Node, first, limit, step):
 def _like(index: int):
     """The shape is that of an input."""
     return lambda node, shapes: shapes.shape(node.inputs[index])
+
+
+def _slice(node: Node, shapes):
+    """Of known sizes, wherever it begins; only numbers say "the rest", which is -1."""
+    sizes = shapes.value(node.inputs[2])
+    if sizes is not None and all(map(is_count, sizes)):
+        return tuple(sizes)
+    src, begin, size = shapes.shape(node.inputs[0]), *map(shapes.numbers, node.inputs[1:])
+    if src is None or begin is None or size is None:
+        return None
+    return tuple(
+        count if count >= 0 else whole - first if first else whole
+        for whole, first, count in zip(src, begin, size, strict=True)
+    )
+
+
+def _strided_slice(node: Node, shapes):
+    """Dimensions that stay whole, new ones, cuts of known ones; others are TensorFlow's to tell."""
+    src, strides = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[3])
+    if src is None or strides is None:
+        return None
+    unknown = ["?"] * len(strides)
+    begin, end = (shapes.numbers(ref) or unknown for ref in node.inputs[1:3])
+    index = taken(node, begin, end, strides)
+    left, result = list(src), []
+    for i, item in enumerate(index):
+        if item is Ellipsis:
+            whole = len(left) - sum(later is not None for later in index[i + 1 :])
+            result, left = result + left[:whole], left[whole:]
+        elif item is None:
+            result.append(1)
+        elif not left:
+            return None
+        else:
+            size = left.pop(0)
+            if not isinstance(item, slice):
+                continue
+            if isinstance(size, int) and "?" not in (item.start, item.stop):
+                size = len(range(size)[item])
+            elif item.stop is not None or (item.start, item.step) not in _WHOLE:
+                size = None
+            result.append(size)
+    return (*result, *left)
+
+
+_WHOLE = ((None, 1), (0, 1), (None, -1))  # where a slice that has no end begins, and its step
+
+
+@_read("shape", "shape", "number")
+def _gather(node: Node, params, indices, axis):
+    if not params:
+        return None  # A scalar is what is known of a handle, and nothing can be gathered from it.
+    axis, shared = axis % len(params), node.attr["batch_dims"].i
+    shared += len(indices) if shared < 0 else 0
+    return (*params[:axis], *indices[shared:], *params[axis + 1 :])
+
+
+def _of_split(node: Node, port: int, shapes):
+    """Of any output of what has several that are parts of one tensor."""
+    src, axis, size = _SPLITS[node.op](node, port, shapes)
+    sizes = shapes.shape(src)
+    if sizes is None or axis is None:
+        return None
+    axis %= len(sizes)
+    return (*sizes[:axis], *size, *sizes[axis + 1 :])
+
+
+def _even_part(node: Node, port: int, shapes):
+    """(source, axis, what becomes of it) of an output of Split; of others below."""
+    src, axis = shapes.shape(node.inputs[1]), shapes.number(node.inputs[0])
+    size = exact_division(src[axis], node.attr["num_split"].i) if src and axis is not None else None
+    return node.inputs[1], axis, (size,)
+
+
+def _part(node: Node, port: int, shapes):
+    sizes = shapes.numbers(node.inputs[1])
+    size = sizes[port] if sizes and sizes[port] >= 0 else None
+    return node.inputs[0], shapes.number(node.inputs[2]), (size,)
+
+
+_SPLITS = {
+    "Split": _even_part,
+    "SplitV": _part,
+    "TopKV2": lambda node, _, shapes: (node.inputs[0], -1, (shapes.number(node.inputs[1]),)),
+    "Unpack": lambda node, *_: (node.inputs[0], node.attr["axis"].i, ()),
+}
+
+
+def _listed(node: Node, shapes):
+    """One element of a list."""
+    return _element(shapes.value(node.inputs[2]))
+
+
+def _stacked(node: Node, shapes):
+    """All elements of a list as one tensor: they have the shape of the one that was set last."""
+    sizes, stack = _element(shapes.value(node.inputs[1])), shapes.view.producer(node.inputs[0])
+    item = shapes.shape(stack.inputs[2]) if stack.op == "TensorListSetItem" else None
+    if sizes is None or None in sizes:
+        sizes = sizes if item is None else item
+    return None if sizes is None else (_length(node.inputs[0], shapes), *sizes)
+
+
+def _element(sizes):
+    """The shape of elements by what a node states of it; a scalar says that it is unknown."""
+    if sizes is None or not sizes.ndim:
+        return None
+    return tuple(size if is_count(size) else None for size in sizes)
+
+
+def _length(ref: Ref, shapes) -> Size | None:
+    """The number of tensors in a list, where it is known."""
+    node = shapes.view.producer(ref)
+    while _keeps_length(node, ref, shapes):
+        ref = node.inputs[ref.port]
+        node = shapes.view.producer(ref)
+    if node.op == "TensorListReserve":
+        number = shapes.value(node.inputs[1])
+        return None if number is None else number.item()
+    if node.op == "TensorListFromTensor":
+        src = shapes.shape(node.inputs[0])
+        return src[0] if src else None
+    return None
+
+
+def _keeps_length(node: Node, ref: Ref, shapes) -> bool:
+    """Whether a list is as long as the one that the node reads in its place."""
+    if node.op == "TensorListSetItem":
+        return not node.attr["resize_if_index_out_of_bounds"].b
+    return node.op in LOOPS and ref.port in _kept(node, shapes.view.library)
+
+
+def _kept(loop: Node, library) -> set[int]:
+    """The variables of a loop that are lists of one length from its begin to its end."""
+    name = loop.attr["body"].func.name
+    bodies = (function for function in library.function if function.signature.name == name)
+    return next((handed_on(flatten(body), lists=True) for body in bodies), set())
 
 
 # Handles of lists, which are scalars, and what makes no tensor.
@@ -309,18 +465,18 @@ _RULES = {
     **dict.fromkeys(_FILLS, _of_value(0)),
     "ScatterNd": _of_value(2),
     **dict.fromkeys(PRODUCTS, _product),
-    "TensorListGetItem": part_rules.element,
-    "TensorListStack": part_rules.stacked,
+    "TensorListGetItem": _listed,
+    "TensorListStack": _stacked,
     "Tile": _tile,
     "Pack": _pack,
     "Range": _range,
-    "Shape": read("shape")(lambda node, src: (len(src),)),
-    "Slice": part_rules.slice_,
-    "GatherV2": part_rules.gather,
+    "Shape": _read("shape")(lambda node, src: (len(src),)),
+    "Slice": _slice,
+    "GatherV2": _gather,
     "BlockdnnUpdateSlice": _like(2),
     **dict.fromkeys(("TensorScatterUpdate", "XlaDynamicUpdateSlice"), _like(0)),
-    **dict.fromkeys(part_rules.SPLITS, lambda node, shapes: infer_port(node, 0, shapes)),
-    "StridedSlice": part_rules.strided_slice,
+    **dict.fromkeys(_SPLITS, lambda node, shapes: infer_port(node, 0, shapes)),
+    "StridedSlice": _strided_slice,
     "Reshape": _reshape,
     "Squeeze": _squeeze,
     "ExpandDims": _expand_dims,

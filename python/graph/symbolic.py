@@ -12,16 +12,15 @@ divisor leave a division, so that 64 n windows of n pictures are n again.
 """
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 
 
+@dataclass(slots=True, eq=False, unsafe_hash=True, repr=False)
 class Expr:
-    """constant + sum of coefficient * atom; immutable, hashable, never a plain constant."""
+    """constant + sum of coefficient * atom; nobody changes one, and none is a plain constant."""
 
-    __slots__ = ("constant", "terms")
-
-    def __init__(self, constant: int, terms: frozenset[tuple[Hashable, int]]):
-        self.constant = constant
-        self.terms = terms
+    constant: int
+    terms: frozenset[tuple[Hashable, int]]
 
     def __eq__(self, other) -> bool:
         return (
@@ -29,9 +28,6 @@ class Expr:
             and self.constant == other.constant
             and self.terms == other.terms
         )
-
-    def __hash__(self) -> int:
-        return hash((self.constant, self.terms))
 
     def __repr__(self) -> str:
         parts = [f"{c}*{atom}" for atom, c in sorted(self.terms, key=repr)]

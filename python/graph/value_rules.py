@@ -83,10 +83,6 @@ def _prod(node: Node, x, axes):
     return _objects(result)
 
 
-def _cast(node: Node, x):
-    return x if node.attr["DstT"].type in _EXACT else None
-
-
 def _range(node: Node, start, limit, delta):
     bounds = [value.item() for value in (start, limit, delta)]
     if not all(isinstance(bound, int) for bound in bounds) or not bounds[2]:
@@ -96,7 +92,7 @@ def _range(node: Node, start, limit, delta):
 
 
 _RULES = {
-    "Cast": _cast,
+    "Cast": lambda node, x: x if node.attr["DstT"].type in _EXACT else None,
     "AddV2": _elementwise(lambda a, b: a + b),
     "Add": _elementwise(lambda a, b: a + b),
     "Sub": _elementwise(lambda a, b: a - b),

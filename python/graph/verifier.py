@@ -99,7 +99,8 @@ def check_edges(view: GraphView) -> None:
         for name in [] if seen.issuperset(sources) else sources:
             if name not in view:
                 raise VerificationError(f"{_name(node)} reads {name}, which is gone")
-            if name not in seen and not _leads_back(view, node, name):
+            closes_loop = "NextIteration" in (node.op, view.node(name).op)  # of version 1
+            if name not in seen and not closes_loop:
                 raise VerificationError(f"{_name(node)} waits for itself, by {name}")
         for ref in node.inputs:
             if ref.port:
@@ -117,11 +118,6 @@ def _check_port(view: GraphView, ref: Ref, reader: Node) -> None:
     types = output_dtypes(view.producer(ref))
     if types and ref.port >= len(types):
         raise VerificationError(f"{_name(reader)} reads {ref}, which has {len(types)} outputs")
-
-
-def _leads_back(view: GraphView, node: Node, source: str) -> bool:
-    """Whether the edge closes a loop of version 1."""
-    return "NextIteration" in (node.op, view.node(source).op)
 
 
 def _name(node: Node) -> str:

@@ -120,7 +120,7 @@ class Node:
 
 
 def producers_first(names: Iterable[str], sources: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """These names and all that `sources` leads to from them, each once and behind its sources.
+    """These names and all that `sources` leads to from them, each once and after its sources.
 
     Graphs are deeper than Python's stack, so this is a loop. A cycle is cut where it closes.
     """
