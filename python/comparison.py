@@ -80,8 +80,6 @@ def compare(
     inputs: Mapping[str, np.ndarray],
     *,
     runs: int,
-    warmup: int = 3,
-    on_round: Callable[[int], None] | None = None,
 ) -> Comparison:
     """Feeds `inputs` to a signature and to the same one optimised, in turn.
 
@@ -90,12 +88,10 @@ def compare(
       optimized: an OptimizedFunction, or the ConcreteFunction of an optimised SavedModel.
       inputs: name to array.
       runs: counted runs of each.
-      warmup: runs of each before those.
-      on_round: called with the number of rounds done.
     """
     runners = {ORIGINAL: _runner(original, inputs), OPTIMIZED: _runner(optimized, inputs)}
     turns = {name: timed(run) for name, run in runners.items()}
-    times = interleave(turns, runs=runs, warmup=warmup, on_round=on_round)
+    times = interleave(turns, runs=runs)
     difference = largest_difference(runners[ORIGINAL](), runners[OPTIMIZED]())
     shapes = {name: (value.shape, value.dtype.name) for name, value in inputs.items()}
     ops = count_ops(getattr(optimized, "concrete", optimized))

@@ -140,20 +140,24 @@ def optimize_saved_model(
     options = choose(
         options, precision=precision, max_loss=max_loss, exclude=exclude, verify=verify
     )
-    source = folders.check_model(source)
-    destination = folders.check_destination(destination, source=source, force=force)
-    step = on_step or (lambda words: None)
     settings = targets.Settings(
         options,
         custom_objects=custom_objects,
         calibration=calibration,
         example=example,
         signatures=signatures,
-        on_step=step,
+        on_step=on_step or (lambda words: None),
         on_batch=on_batch,
     )
+    return write_saved_model(source, destination, settings, force)
+
+
+def write_saved_model(source, destination, settings: targets.Settings, force: bool):
+    """`optimize_saved_model` by settings; the report."""
+    source = folders.check_model(source)
+    destination = folders.check_destination(destination, source=source, force=force)
     _, fast, report = rewrite_saved_model(source, settings)
-    step(f"writing {destination}")
+    settings.on_step(f"writing {destination}")
     with folders.replacing(destination) as fresh:
         fast.save(fresh)
     return report

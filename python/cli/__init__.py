@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import Annotated
 
 import typer
 
 from ..errors import UserError, VerificationError
 from ..version import VERSION
 from . import models, tools
+from .shared import flag
 
 app = typer.Typer(
     name="tf-blockdnn",
@@ -64,9 +64,8 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
+    version: flag(
+        bool, "Show the version.", "--version", callback=_show_version, is_eager=True
+    ) = False,
 ):
     del version  # Its callback has done the work.

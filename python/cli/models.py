@@ -7,54 +7,43 @@ import functools
 import json
 import os
 import pathlib
-from typing import Annotated
+from collections.abc import Callable
 
 import rich.markup
-import typer
 
 from .. import folders
 from ..errors import UserError
-from ..options import Options
 from .shared import (
-    CalibrationData,
     CustomObjects,
     Example,
     InterOp,
     Json,
-    Signature,
     Source,
     Verbose,
+    argument,
+    flag,
     import_objects,
     parse_integers,
     print_json,
+    print_line,
     print_warnings,
     print_written,
     result_console,
     steps,
-    takes_options,
+    takes_settings,
 )
 
 
-@takes_options
+@takes_settings
 def optimize(
     source: Source,
-    destination: Annotated[
-        pathlib.Path, typer.Argument(help="Folder to write.", metavar="OUT", show_default=False)
-    ],
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", "-f", help="Replace the SavedModel in OUT; other files there are kept."
-        ),
-    ] = False,
-    signature: Signature = None,
-    calibration: CalibrationData = None,
-    example: Example = None,
-    custom_objects: CustomObjects = None,
+    destination: argument(pathlib.Path, "Folder to write.", "OUT"),
+    force: flag(
+        bool, "Replace the SavedModel in OUT; other files there are kept.", "--force", "-f"
+    ) = False,
     as_json: Json = False,
-    verbose: Verbose = False,
     *,
-    options: Options,
+    loading: Callable,
 ) -> None:
     """Make every signature of a model faster and write it to OUT, as a SavedModel.
 
@@ -62,23 +51,10 @@ def optimize(
     """
     folders.check_model(source)
     folders.check_destination(destination, source=source, force=force)
-    _check_calibration(options.precision, calibration)
-    with steps(verbose=verbose) as step:
-        from ..rewriter import read_arrays
-        from ..saved_model import TAKES_EXAMPLE, optimize_saved_model
+    with loading() as settings:
+        from ..saved_model import TAKES_EXAMPLE, write_saved_model
 
-        report = optimize_saved_model(
-            source,
-            destination,
-            signatures=signature,
-            options=options,
-            calibration=calibration,
-            example=example and read_arrays(example),
-            custom_objects=import_objects(custom_objects),
-            force=force,
-            on_step=step,
-            on_batch=step.batch,
-        )
+        report = write_saved_model(source, destination, settings, force)
     for part in report.signatures.values():
         if part.blocked and not part.converted:
             part.warnings.append("it was optimised before: OUT is a copy of it")
@@ -91,50 +67,35 @@ def optimize(
     from . import tables
 
     result_console.print(tables.signatures(report))
-    if options.precision is not None:
+    if settings.options.precision is not None:
         result_console.print(tables.precision(report), soft_wrap=True)
     for name, part in report.signatures.items():
         for note in part.notes:
             if note.startswith(TAKES_EXAMPLE):
-                line = rich.markup.escape(f"{name}: {note}")
-                result_console.print(line, soft_wrap=True, highlight=False)
+                print_line(f"{name}: {note}")
     print_written(destination, "   (load it after [bold]import tf_blockdnn[/])")
 
 
-@takes_options
+@takes_settings
 def inspect(
     source: Source,
-    signature: Signature = None,
-    everything: Annotated[
-        bool, typer.Option("--all", "-a", help="Every op and node, not only what fits a screen.")
-    ] = False,
-    html: Annotated[
-        pathlib.Path | None,
-        typer.Option(
-            help="Write a page to this file: the graph before and after.", show_default=False
-        ),
-    ] = None,
-    benchmark: Annotated[
-        bool,
-        typer.Option(
-            "--benchmark", help="Measure the model before and after, and each of its regions."
-        ),
-    ] = False,
-    why: Annotated[
+    everything: flag(
+        bool, "Every op and node, not only what fits a screen.", "--all", "-a"
+    ) = False,
+    html: flag(
+        pathlib.Path | None, "Write a page to this file: the graph before and after."
+    ) = None,
+    benchmark: flag(
+        bool, "Measure the model before and after, and each of its regions.", "--benchmark"
+    ) = False,
+    why: flag(
         str | None,
-        typer.Option(
-            metavar="NODE",
-            help="Say where each rule ends that might convert this node or layer.",
-            show_default=False,
-        ),
-    ] = None,
-    calibration: CalibrationData = None,
-    example: Example = None,
-    custom_objects: CustomObjects = None,
+        "Say where each rule ends that might convert this node or layer.",
+        metavar="NODE",
+    ) = None,
     as_json: Json = False,
-    verbose: Verbose = False,
     *,
-    options: Options,
+    loading: Callable,
 ) -> None:
     """Show what would be converted and what would stay as it is, and why."""
     folders.check_model(source)
@@ -146,22 +107,12 @@ def inspect(
             raise UserError(f"--html {html}: a folder; name a file to write")
         if not (html.exists() and os.access(html, os.W_OK)):
             folders.check_writable(place, f"--html {html}: {place} takes no new file")
-    _check_calibration(options.precision, calibration)
-    with steps(verbose=verbose) as step:
-        from ..rewriter import read_arrays
+    with loading() as settings:
         from ..saved_model import rewrite_saved_model, why_not
-        from ..targets import Settings
 
-        settings = Settings(
-            dataclasses.replace(options, measure=benchmark),
-            custom_objects=import_objects(custom_objects),
-            calibration=calibration,
-            example=example and read_arrays(example),
-            signatures=signature,
-            on_step=step,
-            on_batch=step.batch,
-        )
-        loaded, fast, report = rewrite_saved_model(source, settings)
+        step, options = settings.on_step, settings.options
+        measuring = settings._replace(options=dataclasses.replace(options, measure=benchmark))
+        loaded, fast, report = rewrite_saved_model(source, measuring)
         reasons = []
         if why is not None:
             step(f"asking the rules at {why}")
@@ -178,23 +129,10 @@ def inspect(
     if as_json:
         print_json({"source": str(source), **json.loads(report.to_json()), "why": reasons})
         return
-    from . import tables
-
     if why is None:
-        result_console.print(tables.summary(report, all=everything), soft_wrap=True)
+        result_console.print(rich.markup.escape(report.summary(everything)), soft_wrap=True)
     for line in reasons:
-        result_console.print(rich.markup.escape(line), soft_wrap=True, highlight=False)
-
-
-def _check_calibration(precision: str | None, calibration: pathlib.Path | None) -> None:
-    if calibration is not None and not calibration.exists():
-        raise UserError(f"--calibration {calibration}: no such file or folder")
-    if calibration is not None and precision is None:
-        raise UserError("--calibration is for --precision, which is not given")
-    if precision == "int8" and calibration is None:
-        raise UserError(
-            "--precision int8 needs --calibration: a .npz file or a folder of .npy files"
-        )
+        print_line(line)
 
 
 def _parse_size(text: str) -> tuple[int, int]:
@@ -207,41 +145,23 @@ def _parse_size(text: str) -> tuple[int, int]:
 
 def benchmark(
     source: Source,
-    batch: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Batch, where the signature leaves it open; 1 by default.",
-            show_default=False,
-        ),
-    ] = None,
-    size: Annotated[
+    batch: flag(
+        int | None, "Batch, where the signature leaves it open; 1 by default.", min=1
+    ) = None,
+    size: flag(
         str | None,
-        typer.Option(
-            help="H,W of image inputs, where the signature leaves them open; 224,224 by default.",
-            show_default=False,
-        ),
-    ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Counted runs of each model.")] = 30,
-    signature: Annotated[
-        str | None,
-        typer.Option("--signature", "-s", help="By default serving_default, or the only one."),
-    ] = None,
-    peers: Annotated[
-        bool,
-        typer.Option(
-            "--peers",
-            help="Also ONNX Runtime, OpenVINO and LiteRT, where they are installed.",
-        ),
-    ] = False,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="For --peers: threads of each library; all cores by default.",
-            show_default=False,
-        ),
-    ] = None,
+        "H,W of image inputs, where the signature leaves them open; 224,224 by default.",
+    ) = None,
+    runs: flag(int, "Counted runs of each model.", min=1) = 30,
+    signature: flag(
+        str | None, "By default serving_default, or the only one.", "--signature", "-s"
+    ) = None,
+    peers: flag(
+        bool, "Also ONNX Runtime, OpenVINO and LiteRT, where they are installed.", "--peers"
+    ) = False,
+    threads: flag(
+        int | None, "For --peers: threads of each library; all cores by default.", min=1
+    ) = None,
     example: Example = None,
     inter_op_threads: InterOp = 1,
     custom_objects: CustomObjects = None,

@@ -24,75 +24,110 @@ from .. import _launch
 from ..errors import UserError
 from ..options import Options
 
-Source = Annotated[
+
+def flag(kind, text: str, *names: str, **settings):
+    """The annotation of a flag of that type, with its help; that it is None by default is not told.
+
+    Args:
+        names: what it is called, where its parameter does not say that.
+        settings: as `typer.Option` takes them.
+    """
+    shows = {} if None.__class__ not in get_args(kind) else {"show_default": False}
+    return Annotated[kind, typer.Option(*names, help=text, **shows, **settings)]
+
+
+def argument(kind, text: str, metavar: str):
+    """The annotation of an argument, with its help and what that calls it."""
+    return Annotated[kind, typer.Argument(help=text, metavar=metavar, show_default=False)]
+
+
+Source = argument(
     pathlib.Path,
-    typer.Argument(
-        help="Folder of a SavedModel, or a file of Keras's (.keras, .h5) or LiteRT's (.tflite).",
-        metavar="MODEL",
-        show_default=False,
-    ),
-]
-CustomObjects = Annotated[
+    "Folder of a SavedModel, or a file of Keras's (.keras, .h5) or LiteRT's (.tflite).",
+    "MODEL",
+)
+CustomObjects = flag(
     str | None,
-    typer.Option(
-        "--custom-objects",
-        metavar="MODULE",
-        help="Python module with the classes and functions that a Keras file needs.",
-        show_default=False,
-    ),
-]
-Signature = Annotated[
+    "Python module with the classes and functions that a Keras file needs.",
+    metavar="MODULE",
+)
+Signature = flag(
     list[str] | None,
-    typer.Option("--signature", "-s", help="Only this signature; repeat for more. All by default."),
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own messages.")]
-CalibrationData = Annotated[
+    "Only this signature; repeat for more. All by default.",
+    *("--signature", "-s"),
+)
+Json = flag(bool, "One JSON object on stdout instead of tables.", "--json")
+Verbose = flag(bool, "Show TensorFlow's own messages.", "--verbose", "-v")
+CalibrationData = flag(
     pathlib.Path | None,
-    typer.Option(
-        "--calibration",
-        metavar="FOLDER|FILE.npz",
-        help="For --precision: typical inputs, as one .npz file or a folder of .npy files.",
-        show_default=False,
-    ),
-]
-Example = Annotated[
+    "For --precision: typical inputs, as one .npz file or a folder of .npy files.",
+    metavar="FOLDER|FILE.npz",
+)
+Example = flag(
     pathlib.Path | None,
-    typer.Option(
-        "--example",
-        metavar="FILE.npz",
-        help="Arguments of one call, an array each: sizes that are open become theirs, and "
-        "--autotune measures with them.",
-        show_default=False,
-    ),
-]
-InterOp = Annotated[
-    int,
-    typer.Option(
-        "--inter-op-threads",
-        min=0,
-        help="TensorFlow's inter-op threads, for both models; 0 leaves them to TensorFlow.",
-    ),
-]
+    "Arguments of one call, an array each: sizes that are open become theirs, and --autotune "
+    "measures with them.",
+    metavar="FILE.npz",
+)
+InterOp = flag(
+    int, "TensorFlow's inter-op threads, for both models; 0 leaves them to TensorFlow.", min=0
+)
 
 # A file cannot follow other weights, and `inspect` has --benchmark for what is measured.
 _NO_FLAGS = frozenset({"weights", "measure"})
 
 
-def takes_options(command: Callable) -> Callable:
-    """The command with a flag for each field of Options; it gets them as `options`."""
+def takes_settings(command: Callable) -> Callable:
+    """The command with flags for all that `Settings` say of a model, one for each of `Options`.
+
+    It gets them as `loading`: a context in which TensorFlow is loaded, and which gives Settings.
+    """
     flags = [_flag(field) for field in dataclasses.fields(Options) if field.name not in _NO_FLAGS]
+    _, *of_model = inspect.signature(_loading, eval_str=True).parameters.values()
+    own = inspect.signature(command, eval_str=True).parameters.values()
 
     @functools.wraps(command)
     def run(**arguments):
-        choices = {flag.name: arguments.pop(flag.name) for flag in flags}
-        chosen = {name: value for name, value in choices.items() if value is not None}
-        return command(**arguments, options=Options(**chosen))
+        chosen = {flag.name: arguments.pop(flag.name) for flag in flags}
+        options = Options(**{k: value for k, value in chosen.items() if value is not None})
+        named = {flag.name: arguments.pop(flag.name) for flag in of_model}
+        return command(**arguments, loading=functools.partial(_loading, options, **named))
 
-    parameters = dict(inspect.signature(command, eval_str=True).parameters)
-    del parameters["options"]
-    run.__signature__ = inspect.Signature([*parameters.values(), *flags])
+    parameters = [*(p for p in own if p.name != "loading"), *of_model, *flags]
+    run.__signature__ = inspect.Signature(parameters)
     return run
+
+
+@contextlib.contextmanager
+def _loading(
+    options: Options,
+    signature: Signature = None,
+    calibration: CalibrationData = None,
+    example: Example = None,
+    custom_objects: CustomObjects = None,
+    verbose: Verbose = False,
+):
+    if calibration is not None and not calibration.exists():
+        raise UserError(f"--calibration {calibration}: no such file or folder")
+    if calibration is not None and options.precision is None:
+        raise UserError("--calibration is for --precision, which is not given")
+    if options.precision == "int8" and calibration is None:
+        raise UserError(
+            "--precision int8 needs --calibration: a .npz file or a folder of .npy files"
+        )
+    with steps(verbose=verbose) as step:
+        from ..rewriter import read_arrays
+        from ..targets import Settings
+
+        yield Settings(
+            options,
+            custom_objects=import_objects(custom_objects),
+            calibration=calibration,
+            example=example and read_arrays(example),
+            signatures=signature,
+            on_step=step,
+            on_batch=step.batch,
+        )
 
 
 def _flag(field: dataclasses.Field) -> inspect.Parameter:
@@ -210,6 +245,11 @@ def parse_integers(option: str, text: str, what: str = "integers, such as 2,17,5
         raise UserError(f"{option} {text}: not {what}") from None
 
 
+def print_line(text: str, console: rich.console.Console = result_console) -> None:
+    """Prints text as it is."""
+    console.print(rich.markup.escape(text), soft_wrap=True, highlight=False)
+
+
 def print_written(path: pathlib.Path, more: str = "") -> None:
     """Says which file or folder holds the result."""
     line = f"written: [bold]{rich.markup.escape(str(path))}[/]{more}"
@@ -224,8 +264,7 @@ def print_warnings(signatures: dict) -> None:
             names.setdefault(warning, []).append(name)
     for warning, warned in names.items():
         where = "" if len(warned) == len(signatures) else f"{', '.join(warned)}: "
-        line = rich.markup.escape(f"tf-blockdnn: warning: {where}{warning}")
-        progress_console.print(line, soft_wrap=True, highlight=False)
+        print_line(f"tf-blockdnn: warning: {where}{warning}", progress_console)
 
 
 # Of every answer: goes up when a key is renamed, removed, or means something else.

@@ -50,11 +50,6 @@ def precision(report) -> str:
     return escape("\n".join(lines))
 
 
-def summary(report, *, all: bool = False) -> str:
-    """What was converted, and what was left and why, for each distinct graph of a report."""
-    return escape(report.summary(all))
-
-
 def comparison(result) -> Group:
     """Times of a Comparison, with the ratio, the largest difference and the report's counts."""
     threads = f"inter-op threads: {result.inter_op_threads or 'left to TensorFlow'}"

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import pathlib
 import sys
-from typing import Annotated
-
-import typer
 
 from .. import _launch
 from ..errors import UserError
@@ -15,6 +12,8 @@ from .shared import (
     InterOp,
     Json,
     Verbose,
+    argument,
+    flag,
     parse_integers,
     print_json,
     print_written,
@@ -24,28 +23,17 @@ from .shared import (
 
 
 def layout(
-    name: Annotated[
+    name: argument(
         str | None,
-        typer.Argument(
-            help="Name of the layout, such as nChw16c; may be left out with --strides.",
-            metavar="LAYOUT",
-            show_default=False,
-        ),
-    ] = None,
-    dims: Annotated[
-        str, typer.Option(help="Sizes of the logical dimensions: N,C,H,W or O,I,H,W.")
-    ] = "2,17,5,4",
-    strides: Annotated[
-        str | None,
-        typer.Option(help="Elements between neighbours along each dimension.", show_default=False),
-    ] = None,
-    offset: Annotated[int, typer.Option(min=0, help="Elements before the first one.")] = 0,
-    dtype: Annotated[str, typer.Option(help="Data type.")] = "float32",
-    svg: Annotated[
-        pathlib.Path | None,
-        typer.Option(help="Write a picture to this file instead.", show_default=False),
-    ] = None,
-    max_rows: Annotated[int, typer.Option(min=8, help="Most rows of the table.")] = 32,
+        "Name of the layout, such as nChw16c; may be left out with --strides.",
+        "LAYOUT",
+    ) = None,
+    dims: flag(str, "Sizes of the logical dimensions: N,C,H,W or O,I,H,W.") = "2,17,5,4",
+    strides: flag(str | None, "Elements between neighbours along each dimension.") = None,
+    offset: flag(int, "Elements before the first one.", min=0) = 0,
+    dtype: flag(str, "Data type.") = "float32",
+    svg: flag(pathlib.Path | None, "Write a picture to this file instead.") = None,
+    max_rows: flag(int, "Most rows of the table.", min=8) = 32,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -88,20 +76,15 @@ def info(as_json: Json = False, verbose: Verbose = False) -> None:
 
 
 def demo(
-    pictures: Annotated[
+    pictures: argument(
         pathlib.Path | None,
-        typer.Argument(
-            help="A folder of your pictures, or one picture; a built-in photograph by default.",
-            metavar="PICTURES",
-            show_default=False,
-        ),
-    ] = None,
-    folder: Annotated[
-        pathlib.Path, typer.Option(help="Where the models and the page go.")
-    ] = pathlib.Path("tf-blockdnn-demo"),
-    runs: Annotated[
-        int, typer.Option(min=1, help="Counted runs of each model on the first picture.")
-    ] = 10,
+        "A folder of your pictures, or one picture; a built-in photograph by default.",
+        "PICTURES",
+    ) = None,
+    folder: flag(pathlib.Path, "Where the models and the page go.") = pathlib.Path(
+        "tf-blockdnn-demo"
+    ),
+    runs: flag(int, "Counted runs of each model on the first picture.", min=1) = 10,
     inter_op_threads: InterOp = 1,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -126,26 +109,18 @@ def demo(
 
 
 def run(
-    program: Annotated[
+    program: argument(
         list[str],
-        typer.Argument(
-            help="A Python script, or with -m a module, and its arguments.",
-            metavar="PROGRAM [ARGS]...",
-            show_default=False,
-        ),
-    ],
-    module: Annotated[
-        bool, typer.Option("-m", help="PROGRAM is a module, as for `python -m`.")
-    ] = False,
-    report: Annotated[
+        "A Python script, or with -m a module, and its arguments.",
+        "PROGRAM [ARGS]...",
+    ),
+    module: flag(bool, "PROGRAM is a module, as for `python -m`.", "-m") = False,
+    report: flag(
         pathlib.Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where to write what became of each function; all of it where FILE ends with "
-            ".json. Otherwise the end of stderr says it.",
-            show_default=False,
-        ),
-    ] = None,
+        "Where to write what became of each function; all of it where FILE ends with .json. "
+        "Otherwise the end of stderr says it.",
+        metavar="FILE",
+    ) = None,
 ) -> None:
     """Run a Python program with all that TensorFlow computes for it made faster.
 

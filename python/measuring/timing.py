@@ -56,7 +56,7 @@ def interleave(
 ) -> dict[str, Timing]:
     """Gives every peer a turn a round, `runs` rounds after `warmup` uncounted ones.
 
-    Who begins moves on by one each round, so nobody always runs behind the same neighbour.
+    Who begins moves on by one each round, so nobody always runs after the same neighbour.
 
     Args:
       turns: name to turn.

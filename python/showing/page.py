@@ -29,7 +29,7 @@ class Row:
         node, op: its name and type.
         name: the part of the name that tells it from others.
         kind: "input", "ours", "reorder", "left", "unfused" or "plain", or "region" for a heading.
-        note: a few words behind the name.
+        note: a few words after the name.
         inputs: rows that it reads.
         region: the number of the region that it belongs to, from 1 on; 0 outside of regions.
     """
@@ -107,8 +107,7 @@ def rows_before(concrete, report, after: list[Row]) -> list[Row]:
         if row.kind == "plain" and (row.node, row.op) not in kept:
             row.kind = "ours"
     _find_regions(rows, {row.node: row.region for row in after})
-    rows = _with_headings(rows, report)
-    return rows
+    return _with_headings(rows, report)
 
 
 def _find_regions(rows: list[Row], regions: Mapping[str, int]) -> None:
