@@ -209,7 +209,7 @@ class _Traced:
 
     def _leave(self, reason: str, level: int = logging.INFO) -> None:
         self.account.state, self.account.reason = _LEFT, reason
-        self.run, self._call = _original, None
+        self.run, self._call = lambda original, *call: original(*call), None
         self._times.clear()
         _LOG.log(level, "%s", self.account)
 
@@ -246,10 +246,6 @@ class _Traced:
             self._renewals, self._calls = renewals, 0
             if self._in_vain >= _MOST_IN_VAIN:
                 self._leave("its weights change almost as often as it is called")
-
-
-def _original(original, function, inputs, captured):
-    return original(function, inputs, captured)
 
 
 def _why_left(function) -> str:

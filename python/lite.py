@@ -310,14 +310,6 @@ def _reduce(function: Callable) -> Callable:
     return lambda node: function(node(0), node(1), keepdims=node.keepDims)
 
 
-def _hard_swish(x):
-    return x * tf.nn.relu6(x + 3.0) * (1 / 6)
-
-
-def _prelu(x, slopes):
-    return tf.nn.relu(x) - slopes * tf.nn.relu(-x)
-
-
 def _slice(node: _Node):
     names = {"new_axis": "newAxis", "shrink_axis": "shrinkAxis"}
     masks = {
@@ -399,8 +391,8 @@ OPS: dict[str, Callable[[_Node], object]] = {
             "SELECT": tf.compat.v1.where,
             "SELECT_V2": tf.where,
             "RELU_N1_TO_1": _clip,
-            "PRELU": _prelu,
-            "HARD_SWISH": _hard_swish,
+            "PRELU": lambda x, slopes: tf.nn.relu(x) - slopes * tf.nn.relu(-x),
+            "HARD_SWISH": lambda x: x * tf.nn.relu6(x + 3.0) * (1 / 6),
             "LOGISTIC": tf.sigmoid,
             "L2_NORMALIZATION": lambda x: tf.nn.l2_normalize(x, -1),
             "NEG": tf.negative,

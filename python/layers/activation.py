@@ -1,16 +1,73 @@
-"""Activations as layers."""
+"""Keras's activation functions as post-ops, and activations as layers."""
 
 import math
 
 import keras
 import tensorflow as tf
 
+from ..gradients.chain import FROM_RESULT
 from ..ops.pixels.eltwise import eltwise
 from ..ops.post_ops import PostOps
-from . import functions
-from .blocked_layer import BlockedLayer, on_images
+from .blocked_layer import BlockedLayer, from_blocked, on_images, to_blocked
 from .classes import register
 from .fusing import extend
+
+# function -> arguments of PostOps.eltwise.
+_POST_OPS = {
+    keras.activations.relu: ("relu",),
+    keras.activations.relu6: ("relu6",),
+    keras.activations.leaky_relu: ("leaky_relu", 0.2),
+    keras.activations.elu: ("elu",),
+    keras.activations.selu: ("elu", 1.6732632423543772, None, 1.0507009873554805),
+    keras.activations.tanh: ("tanh",),
+    keras.activations.sigmoid: ("logistic",),
+    keras.activations.silu: ("swish",),
+    keras.activations.gelu: ("gelu_erf",),
+    keras.activations.softplus: ("soft_relu",),
+    keras.activations.softsign: ("softsign",),
+    keras.activations.exponential: ("exp",),
+    keras.activations.hard_sigmoid: ("hard_sigmoid",),
+    keras.activations.hard_silu: ("hard_swish",),
+    keras.activations.mish: ("mish",),
+}
+
+
+def is_identity(function) -> bool:
+    """Whether an activation does nothing."""
+    return function is None or function is keras.activations.linear
+
+
+def append(chain: PostOps, function) -> "PostOps | None":
+    """The chain with the activation after it; None where there is no post-op for it."""
+    if is_identity(function):
+        return chain
+    entry = _POST_OPS.get(function)
+    return None if entry is None else chain.eltwise(*entry)
+
+
+def fuses(function, training) -> bool:
+    """Whether the activation belongs into the op before it.
+
+    While training only where its result tells its derivative: otherwise the gradient would have
+    to run the op before it again.
+    """
+    if is_identity(function):
+        return True
+    entry = _POST_OPS.get(function)
+    return entry is not None and (not training or (entry[0] in FROM_RESULT and len(entry) == 1))
+
+
+def chain_of(layer, training) -> PostOps:
+    """Bias and activation of a layer, as far as they belong into the op before."""
+    chain = PostOps()
+    if layer.use_bias:
+        chain = chain.binary("add", tf.convert_to_tensor(layer.bias), "channel")
+    return append(chain, layer.activation) if fuses(layer.activation, training) else chain
+
+
+def on_plain(function, x, channels: int):
+    """An activation without post-op, of a blocked tensor: it may even mix channels."""
+    return to_blocked(function(from_blocked(x, channels)))
 
 
 class ChainLayer(BlockedLayer):
@@ -44,7 +101,7 @@ class Activation(ChainLayer, keras.layers.Activation):
     """keras.layers.Activation; blocked, one pass of our element-wise kernel."""
 
     def chain(self):
-        return functions.append(PostOps(), self.activation)
+        return append(PostOps(), self.activation)
 
 
 @register(example="6.0")

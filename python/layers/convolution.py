@@ -11,7 +11,7 @@ from ..ops.conv.conv_volume import conv_volume
 from ..ops.movement.reorder import reorder
 from ..ops.pixels.eltwise import eltwise
 from ..ops.post_ops import PostOps
-from . import functions
+from .activation import append, chain_of, fuses, on_plain
 from .blocked_layer import (
     BlockedLayer,
     check_algorithm,
@@ -114,23 +114,14 @@ class ConvolutionLayer(BlockedLayer):
             strides, dilations = [1, *strides], [1, *dilations]
         return dict(strides=strides, dilations=dilations, padding=padding)
 
-    def with_bias(self, training) -> PostOps:
-        """The chain of bias and activation, as far as it belongs into the convolution."""
-        chain = PostOps()
-        if self.use_bias:
-            chain = chain.binary("add", tf.convert_to_tensor(self.bias), "channel")
-        if functions.fuses(self.activation, training):
-            chain = functions.append(chain, self.activation)
-        return chain
-
     def activate(self, y, training, channels: int):
-        """The activation, if `with_bias` left it out, and the type of the result."""
-        if not functions.fuses(self.activation, training):
-            chain = functions.append(PostOps(), self.activation)
+        """The activation, if `chain_of` left it out, and the type of the result."""
+        if not fuses(self.activation, training):
+            chain = append(PostOps(), self.activation)
             if not self.writes_blocked:
                 y = self.activation(y)
             elif chain is None:
-                y = functions.on_plain(self.activation, y, channels)
+                y = on_plain(self.activation, y, channels)
             else:
                 y = on_images(lambda y: eltwise(y, chain, channels=channels), y)
         return y if self.writes_blocked else tf.cast(y, self._policy_dtype)
@@ -144,7 +135,7 @@ class _Conv(ConvolutionLayer):
     def compute(self, inputs, training):
         kernel = tf.convert_to_tensor(self.kernel)
         y = self.convolve(
-            self.images(inputs), kernel, self.groups, self.with_bias(training), self.writes_blocked
+            self.images(inputs), kernel, self.groups, chain_of(self, training), self.writes_blocked
         )
         return self.activate(from_images(y, self.rank, inputs), training, self.filters)
 
@@ -178,7 +169,7 @@ class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
             depth=inputs.shape[1],
             strides=self.strides,
             padding=self.padding,
-            post_ops=self.with_bias(training),
+            post_ops=chain_of(self, training),
             how=self.algorithm,
             src_layout=NCHW16C if self.reads_blocked else NHWC,
             dst_layout=NCHW16C if self.writes_blocked else NHWC,
@@ -192,7 +183,7 @@ class _DepthwiseConv(ConvolutionLayer):
     def compute(self, inputs, training):
         kernel = tf.convert_to_tensor(self.kernel)
         channels, multiplier = kernel.shape[-2:]
-        chain, y = self.with_bias(training), None
+        chain, y = chain_of(self, training), None
         if self.rank == 2 and self.writes_blocked and multiplier == 1 and not training:
             y = fuse_1x1(inputs, kernel, chain, self.window())
         if y is None:
@@ -210,7 +201,7 @@ class _SeparableConv(ConvolutionLayer):
         depthwise = tf.convert_to_tensor(self.depthwise_kernel)
         pointwise = tf.convert_to_tensor(self.pointwise_kernel)
         x = self.convolve(self.images(inputs), depthwise, None, PostOps(), True)
-        chain = self.with_bias(training)
+        chain = chain_of(self, training)
         y = self.convolve(
             x, pointwise, 1, chain, self.writes_blocked, src_blocked=True, padding="VALID"
         )
@@ -254,7 +245,7 @@ class _ConvTranspose(ConvolutionLayer):
         kernel = kernel[None] if self.rank == 1 else kernel
         x = self.images(inputs)
         x = x if self.reads_blocked else to_blocked(x)
-        y = self._transpose(x, kernel, self.with_bias(training), inputs)
+        y = self._transpose(x, kernel, chain_of(self, training), inputs)
         return self.activate(y, training, self.filters)
 
     def _transpose(self, x, kernel, chain, inputs):

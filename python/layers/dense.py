@@ -3,9 +3,8 @@
 import keras
 import tensorflow as tf
 
-from ..ops.post_ops import PostOps
 from ..ops.products.inner_product import inner_product
-from . import functions
+from .activation import chain_of, fuses
 from .blocked_layer import BlockedLayer
 from .classes import register
 
@@ -59,11 +58,6 @@ class Dense(BlockedLayer, keras.layers.Dense):
         if not self.computes_itself or self.lora_enabled or not fits:
             return self.by_tensorflow(super().call, inputs, training=training)
         self.refuse_xla()
-        x, chain = self.plain(inputs), PostOps()
-        if self.use_bias:
-            chain = chain.binary("add", tf.convert_to_tensor(self.bias), "channel")
-        fuses = functions.fuses(self.activation, training)
-        if fuses:
-            chain = functions.append(chain, self.activation)
-        y = inner_product(x, tf.convert_to_tensor(self.kernel), post_ops=chain)
-        return self.finish(y if fuses else self.activation(y))
+        kernel, chain = tf.convert_to_tensor(self.kernel), chain_of(self, training)
+        y = inner_product(self.plain(inputs), kernel, post_ops=chain)
+        return self.finish(y if fuses(self.activation, training) else self.activation(y))

@@ -56,7 +56,8 @@ class Producer:
 
     op: tf.Operation
     arguments: dict
-    restore: Callable = lambda y: y
+    prefix: str
+    restore: Callable
 
     @classmethod
     def of(cls, x, through: tuple = ()) -> "Producer | None":
@@ -76,23 +77,18 @@ class Producer:
         arguments = Called(op).arguments()
         if arguments.get("into") is not None or arguments.get("dst_part") or arguments.get("pool"):
             return None
-        return cls(op, arguments, restore)
+        return cls(op, arguments, _PREFIXES[op.type], restore)
 
     @property
     def function(self) -> Callable:
         return RECORDS[self.op.type].function
 
     @property
-    def prefix(self) -> str:
-        """Of the names of the arguments that hold the last chain and its operands."""
-        return _PREFIXES[self.op.type]
-
-    @property
     def chain(self) -> PostOps:
         """The chain at its end; operands are those of `arguments`."""
         return self.arguments[f"{self.prefix}post_ops"]
 
-    def again(self, **changes):
+    def rebuild(self, **changes):
         """Its result with these arguments in place of some."""
         return self.restore(self.function(**(self.arguments | changes)))
 
@@ -105,7 +101,7 @@ def extend(x, chain: PostOps):
     producer = Producer.of(x)
     if producer is None or len(producer.chain) + len(chain) > MAX_STEPS:
         return None
-    return producer.again(**{f"{producer.prefix}post_ops": producer.chain + chain})
+    return producer.rebuild(**{f"{producer.prefix}post_ops": producer.chain + chain})
 
 
 def fold_moments(x, rows: dict, epsilon: float):
@@ -129,7 +125,7 @@ def fold_moments(x, rows: dict, epsilon: float):
         weights, bias, **rows, channels=channels, inner=inner, epsilon=epsilon
     )
     chain = {"post_ops": PostOps().binary("add", shift, "channel"), "args": []}
-    return producer.again(
+    return producer.rebuild(
         **{name: folded}, **{producer.prefix + key: v for key, v in chain.items()}
     )
 
@@ -235,7 +231,7 @@ def pool_by_producer(x):
     if not plan_node(producer.op, shapes, threads).algorithm.startswith("winograd"):
         return None
     try:
-        y = producer.again(pool=[2, 2])
+        y = producer.rebuild(pool=[2, 2])
         plan_node(y.op, shapes, threads)
     except ValueError:  # the library says which tiles and chains it pools
         return None

@@ -64,8 +64,43 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
         return apply_chain(inputs, chain, self.blocked_channels, training)
 
 
+class _OverChannels(BlockedLayer):
+    def call(self, inputs):
+        self.refuse_xla()
+        if not self._is_ours(inputs):
+            return self.by_tensorflow(super().call, inputs)
+        return self._normalize(inputs)
+
+    def _is_ours(self, inputs) -> bool:
+        """Whether our kernel normalises these inputs."""
+        shape = inputs.shape
+        if self.reads_blocked:
+            return is_over_channels(self, shape.rank - 1)
+        return (
+            not isinstance(inputs, tf.SparseTensor)
+            and inputs.dtype == tf.float32
+            and self.variable_dtype == "float32"
+            and shape.rank is not None
+            and shape.rank > 1
+            and bool(shape[-1])
+            and is_over_channels(self, shape.rank)
+        )
+
+    def _normalize(self, inputs, centered: bool = True):
+        """The result; without gamma it is 1, without beta 0."""
+        channels = self.blocked_channels if self.reads_blocked else inputs.shape[-1]
+        gamma, beta = (self.gamma, self.beta) if centered else (self.scale, None)
+        gamma = tf.ones([channels]) if gamma is None else tf.convert_to_tensor(gamma)
+        beta = tf.zeros([channels]) if beta is None else tf.convert_to_tensor(beta)
+        options = dict(epsilon=self.epsilon, channels=channels, centered=centered)
+        if self.reads_blocked:
+            y = on_images(lambda x: layer_norm(x, gamma, beta, **options), inputs)
+            return self.finish(y, channels)
+        return self.finish(layer_norm(inputs, gamma, beta, layout="nhwc", **options))
+
+
 @register
-class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
+class LayerNormalization(_OverChannels, keras.layers.LayerNormalization):
     """keras.layers.LayerNormalization on our kernel, forward and backward; plain, or blocked along
     the channels.
 
@@ -73,15 +108,9 @@ class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
     on plain tensors.
     """
 
-    def call(self, inputs):
-        self.refuse_xla()
-        if not _is_ours(self, inputs):
-            return self.by_tensorflow(super().call, inputs)
-        return _over_channels(self, inputs, self.gamma, self.beta)
-
 
 @register
-class RMSNormalization(BlockedLayer, keras.layers.RMSNormalization):
+class RMSNormalization(_OverChannels, keras.layers.RMSNormalization):
     """keras.layers.RMSNormalization on our kernel, forward and backward; plain, or blocked along
     the channels.
 
@@ -92,39 +121,8 @@ class RMSNormalization(BlockedLayer, keras.layers.RMSNormalization):
       np.float32(1.0)
     """
 
-    def call(self, inputs):
-        self.refuse_xla()
-        if not _is_ours(self, inputs):
-            return self.by_tensorflow(super().call, inputs)
-        return _over_channels(self, inputs, self.scale, None, centered=False)
-
-
-def _is_ours(layer, inputs) -> bool:
-    """Whether our kernel normalises these inputs."""
-    shape = inputs.shape
-    if layer.reads_blocked:
-        return is_over_channels(layer, shape.rank - 1)
-    return (
-        not isinstance(inputs, tf.SparseTensor)
-        and inputs.dtype == tf.float32
-        and layer.variable_dtype == "float32"
-        and shape.rank is not None
-        and shape.rank > 1
-        and bool(shape[-1])
-        and is_over_channels(layer, shape.rank)
-    )
-
-
-def _over_channels(layer, inputs, gamma, beta, centered: bool = True):
-    """What `layer` returns; without gamma it is 1, without beta 0."""
-    channels = layer.blocked_channels if layer.reads_blocked else inputs.shape[-1]
-    gamma = tf.ones([channels]) if gamma is None else tf.convert_to_tensor(gamma)
-    beta = tf.zeros([channels]) if beta is None else tf.convert_to_tensor(beta)
-    options = dict(epsilon=layer.epsilon, channels=channels, centered=centered)
-    if layer.reads_blocked:
-        y = on_images(lambda x: layer_norm(x, gamma, beta, **options), inputs)
-        return layer.finish(y, channels)
-    return layer.finish(layer_norm(inputs, gamma, beta, layout="nhwc", **options))
+    def _normalize(self, inputs, centered: bool = False):
+        return super()._normalize(inputs, centered)
 
 
 def is_over_channels(layer, rank: int) -> bool:

@@ -197,9 +197,9 @@ class LoadedCall(Call):
         if name.startswith("__"):
             raise AttributeError(name)
         with tf.init_scope():
-            made = vars(run_unwatched(self._convert))
-        vars(self).update(made | vars(self))  # Eager calls go on as they were, also in threads.
-        return made[name]
+            members = vars(run_unwatched(self._convert))
+        vars(self).update(members | vars(self))  # Eager calls go on as they were, also in threads.
+        return members[name]
 
 
 def ops_of_result(concrete) -> set[str]:
@@ -228,8 +228,8 @@ class MaskedCall:
 
     @property
     def trackables(self) -> list:
-        held = {id(t): t for t in self._call.trackables + self._masks.trackables}
-        return list(held.values())
+        distinct = {id(t): t for t in self._call.trackables + self._masks.trackables}
+        return list(distinct.values())
 
     def follow(self) -> tuple:
         return self._call.follow(), self._masks.follow()

@@ -3,14 +3,21 @@
 What reads the other kinds is imported for a file of the kind: a saved result loads without it.
 """
 
+from __future__ import annotations
+
 import functools
 import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from .. import folders, metagraph
 from ..native import collecting_new, return_free_memory
-from .result import Shared
+from .result import OptimizedModel, Shared
 from .saved_model import SavedModel
-from .target import Target
+from .target import Settings, Target
+
+if TYPE_CHECKING:
+    from .keras_result import OptimizedKerasModel
 
 
 class Path(Target):
@@ -53,3 +60,42 @@ def read_model(path):
 
 def _optimize(path: str, settings):
     return Path(path, settings).result()
+
+
+def load(
+    path: str | os.PathLike, *, custom_objects: Mapping[str, object] | None = None
+) -> OptimizedModel | OptimizedKerasModel:
+    """Loads a SavedModel with calls that are as fast as those of `optimize`'s result.
+
+    One that `optimize_saved_model`, `fast.save` or the command line wrote is called as it is;
+    any other is optimised first.
+
+    Args:
+        path: the folder of the SavedModel; or a .keras file with an optimised model, which may
+            be a layer of another: that is optimised again.
+        custom_objects: name -> class or function, for a .keras file that needs them.
+
+    Returns:
+        The model, to be called by its default signature, with `.signatures`, `.report` and
+        `.save(folder)`; of a .keras file the keras.Model.
+
+    Raises:
+        SavedModelError: neither, or a file that cannot be loaded.
+
+    Example:
+        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
+        >>> bd.optimize(model).save("fast_model")
+        >>> fast = bd.load("fast_model")
+        >>> fast(tf.ones((1, 8, 8, 3)))["output_0"].shape
+        TensorShape([1, 6, 6, 8])
+    """
+    path = folders.check_model(path)
+    if not folders.is_keras_file(path):
+        return Path(path, Settings(custom_objects=custom_objects)).result()
+    from .keras_files import read_keras
+    from .keras_result import OptimizedKerasModel
+
+    model = read_keras(path, custom_objects)
+    if not any(isinstance(part, OptimizedKerasModel) for part in (model, *model.layers)):
+        folders.check_source(path)
+    return model

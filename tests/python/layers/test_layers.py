@@ -9,7 +9,7 @@ import tensorflow as tf
 from compared import check, pair
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.layers.plan import reason_to_keep
+from tf_blockdnn.python.layers.convert import reason_to_keep
 
 
 def _dilates():
