@@ -38,6 +38,8 @@ class Followers:
     def sole(self, ref: Ref) -> Idiom | None:
         """The idiom that is the only user of `ref`, with nothing to hold a fusion up."""
         view = self._body.view
+        if ref.node not in view:  # Nobody read it.
+            return None
         if view.is_fetched(ref) or view.has_control_edges(ref.node):
             return None
         readers = {node.name for node, _ in view.consumers(ref)}

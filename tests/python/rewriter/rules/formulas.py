@@ -1,9 +1,11 @@
 """The second reading of a rule: its formula, run on TensorFlow's ops with drawn arguments.
 
 A `Case` draws the arguments by their kinds, from ordinary values and edges, runs the formula
-eagerly in float32 and float64, traces it, and lets this one rule rewrite the trace. Spoilt, one op
-of the formula is a sibling of it, or one number another, and whatever the rule then makes of it has
-to be right all the same.
+eagerly in float32, which says what is right, and in float64, which says how far rounding goes,
+traces it, and rewrites the trace: with this one rule, or with all passes, between neighbours that
+are converted, in conditions and loops, and with parts that are used elsewhere. Spoilt, one op of
+the formula is a sibling of it, or one number another, and whatever is made of it has to be right
+all the same.
 """
 
 import functools
@@ -83,11 +85,12 @@ class Draw(np.random.Generator):
             number = self.number(kind.low, kind.high) if self.of(0, 1, 1, 1) else self.of(*EDGES)
             return np.full([1] * self.of(0, 0, 0, 1, 5), number, np.float32)
         if isinstance(kind, PerChannel):
-            values = self.normal((known["x"].shape or [1])[-1])
+            shape = known["x"].shape or [1]
+            axis = self.of(*[1] * 6, self.integers(1, len(shape) + 1))  # from the end
+            values = self.normal(shape[-axis])
             values[:1] = self.of(*values[:1], *values[:1], *EDGES)
-            return values.reshape(
-                [1] * self.of(0, 0, 0, 1, 4) + [-1] + [1] * self.of(0, 0, 0, 0, 1)
-            )
+            after = axis - 1 + self.of(0, 0, 0, 0, 1)
+            return values.reshape([1] * self.of(0, 0, 0, 1, 4) + [-1] + [1] * after)
         if isinstance(kind, OneOf):
             return self.of(*kind.values)
         if isinstance(kind, Size):
@@ -191,9 +194,11 @@ DRAWN = {
     # An infinity stays one; some of the spellings take it from itself.
     ("prelu", "x"): lambda d, known: np.nan_to_num(d.tensor([2, 3, 24]), posinf=1.0),
     # A row with an infinity is no number as a whole.
-    ("softmax", "x"): lambda d, known: np.nan_to_num(d.tensor([2, 3, 24]), posinf=1.0),
+    ("softmax", "x"): lambda d, known: np.nan_to_num(
+        d.tensor(d.of([2, 3, 24], [4, 24])), posinf=1.0
+    ),
 }
-_STRICT = Options(strict=True)
+_STRICT = Options(algorithm="direct", strict=True)
 _ERRORS = (TypeError, ValueError, ZeroDivisionError, tf.errors.OpError)
 # What has to be computed by an op of ours, for the rule to be of use.
 BEHIND = {"softmax"}
@@ -247,6 +252,7 @@ class Run:
         self.draw, self.dtype, self.spoilt, self.moved = draw, dtype, spoilt, False
         self.is_far = draw.of(True, False)
         self.count, self.new = 0, set()  # sites so far, and those of the op that comes next
+        self.values = []  # of all ops
 
     def __getattr__(self, name: str):
         return functools.partial(self.op, name)
@@ -286,7 +292,13 @@ class Run:
             tf.errors.OpError,
         ) as error:  # perhaps of no way that is taken
             result.error = error
+        self.values.append(result)
         return result
+
+    def call(self, function, *args) -> Value:
+        """Any function of tensors."""
+        sites = frozenset().union(*(arg.sites for arg in args))
+        return Value(self, function(*(arg.tensor for arg in args)), sites)
 
     def _input(self, value):
         if isinstance(value, Value):
@@ -321,7 +333,7 @@ class Run:
         return [open_[i] if known[i] is None else known[i] for i in range(rank)]
 
     def reshape(self, x, sizes) -> Value:
-        return Value(self, tf.reshape(x.tensor, sizes), x.sites)
+        return self.call(lambda x: tf.reshape(x, sizes), x)
 
     def of(self, rule, arguments: dict) -> Value:
         """The formula of these arguments, of which None is absent."""
@@ -356,34 +368,141 @@ def arguments(rule, d: Draw, **known) -> dict:
     return known
 
 
-class Case:
-    """One rule with drawn arguments: `outcome` is what happened, `fault` what is wrong with it."""
+def _identity(x, power: int = 0):
+    """x out of an op that is converted: by weights that scale back what it is scaled by."""
+    if x.shape.rank not in (2, 4):
+        return x
+    eye = np.eye(x.shape[-1]) * 2.0**power
+    x = x * tf.constant(2.0**-power, x.dtype) if power else x
+    if x.shape.rank == 2:
+        return x @ tf.constant(eye, x.dtype)
+    weights = np.pad(eye[None, None], [(1, 1), (1, 1), (0, 0), (0, 0)])
+    return tf.nn.conv2d(x, tf.constant(weights, x.dtype), 1, "SAME")
 
-    def __init__(self, rule, seed: int, spoil: bool, monkeypatch):
+
+class Around:
+    """What stands around a formula whose graph goes through all passes, drawn.
+
+    Attributes:
+        used: which part of the formula, or what it reads, is another result, or read or ordered
+            outside; None: none.
+    """
+
+    def __init__(self, d: Draw):
+        self.power, self.is_after = d.of(0, 0, 0, 70, -70), d.of(True, False)
+        self.before = [d.of(True, True, False) for _ in range(3)]
+        self.dtype = d.of(*[tf.float32] * 9, tf.float64)
+        self.depth = d.of(0, 0, 0, 0, 1, 2, 3)
+        self.used = d.of(None, None, d.integers(100))
+        self.use = d.of("fetched", "read", "ordered")
+
+    def run(self, formula, inputs: dict, dtype) -> list:
+        """The results; `formula` gives what it computes of tensors of such a type."""
+        before = {
+            key: tf.cast(_identity(x, self.power) if is_before else x, dtype)
+            for (key, x), is_before in zip(inputs.items(), self.before, strict=False)
+        }
+        run, result = formula(before)
+        y, results = result.tensor, []
+        parts = [v.tensor for v in run.values if not v.error and v.sites < result.sites]
+        parts += before.values()
+        if self.used is not None:
+            part = parts[self.used % len(parts)]
+            if self.use == "ordered":
+                with tf.control_dependencies([part]):
+                    y = tf.identity(y)
+            elif part.dtype == dtype:
+                results = [part if self.use == "fetched" else tf.nn.softsign(part)]
+        if tf.executing_eagerly():
+            self.channels = y.shape[3] if self.is_after and y.shape.rank == 4 else 0
+        if self.channels:
+            y.set_shape([None, None, None, self.channels])  # as people know how many there are
+            y = _identity(tf.abs(tf.cast(y, inputs["x"].dtype)))
+        return [tf.cast(y, inputs["x"].dtype) for y in (y, *results)]
+
+    def nested(self, compute, x, shapes: list, depth: int) -> list:
+        """What is computed, in as many conditions of x or loops."""
+        if depth == 0:
+            return compute()
+        inner = functools.partial(self.nested, compute, x, shapes, depth - 1)
+        zeros = [tf.zeros(shape) for shape in shapes]
+        if (depth + self.is_after) % 2:
+            return tf.cond(tf.reduce_any(x < 1e38), inner, lambda: zeros)
+        opens = [tf.TensorShape([]), *(tf.TensorShape([None] * len(shape)) for shape in shapes)]
+        start = [tf.constant(0), *zeros]
+        return tf.while_loop(lambda i, *_: i < 1, lambda i, *_: [i + 1, *inner()], start, opens)[1:]
+
+
+def _fault(got, wanted, exact, largest: float, whole: bool) -> str:
+    """What is wrong with `got`; TensorFlow's own error is what it has in float32 beside float64.
+
+    Where all passes run and it overflows in one of them alone, nothing is right.
+    """
+    if wanted.shape != got.shape:
+        return f"shape {got.shape} for {wanted.shape}"
+    with np.errstate(all="ignore"):
+        exact = exact.astype(np.float32)
+        known = (np.isnan(wanted) == np.isnan(exact)) & (np.isinf(wanted) == np.isinf(exact))
+        error = np.nan_to_num(np.abs(wanted - exact))
+        # Beside an infinity nothing is near: it is one, or wrong.
+        sizes = largest + np.abs(np.where(np.isfinite(wanted), wanted, 0))
+        worst = np.max(error / sizes, initial=0.0, where=known) if whole else 0.0
+        allowed = (1e-5 + 8.0 * worst) * sizes + 32.0 * error
+        right = (wanted == got) | np.isnan(wanted) & np.isnan(got)
+        right |= np.abs(wanted - got) <= allowed
+        right |= ~known & whole
+    return "" if right.all() else f"{got[~right][0]} for {wanted[~right][0]}"
+
+
+def _count(concrete, ops) -> int:
+    graph = concrete.graph.as_graph_def()
+    nodes = [graph.node, *(function.node_def for function in graph.library.function)]
+    return sum(node.op in ops for nodes in nodes for node in nodes)
+
+
+class Case:
+    """A formula with drawn arguments: `outcome` is what happened, `fault` what is wrong with it.
+
+    Args:
+        monkeypatch: lets this rule alone look; None: all passes run, and what stands around the
+            formula is drawn.
+    """
+
+    def __init__(self, rule, seed: int, spoil: bool, monkeypatch=None):
         self.rule, self.seed, self.results = rule, seed, []
         d = Draw(seed)
         self.arguments = arguments(rule, d)
+        self.around = None if monkeypatch else Around(d)
         self.outcome, self.fault = self._outcome(d, spoil, monkeypatch)
 
     def _run(self, tensors: dict, dtype, spoilt: int) -> tuple[Run, Value]:
         run = Run(Draw(self.seed, 1), dtype, spoilt)
         return run, run.of(self.rule, self.arguments | tensors)
 
+    def _compute(self, tensors: dict, dtype, spoilt: int) -> list:
+        formula = functools.partial(self._run, dtype=dtype, spoilt=spoilt)
+        if self.around:
+            return self.around.run(formula, tensors, dtype)
+        return [formula(tensors)[1].tensor]
+
     def _outcome(self, d: Draw, spoil: bool, monkeypatch) -> tuple[str, str]:
         tensors = {key: self.arguments[key] for key in self.rule.tensors}
-        behind = self.rule.formula.__name__ in BEHIND
-        spoilt = -1
+        behind = self.around is None and self.rule.formula.__name__ in BEHIND
+        spoilt, moved, dtype = -1, False, tf.float32
+        if self.around:  # Weights that are zero make NaN of what is infinite.
+            tensors = {key: np.nan_to_num(x, posinf=1.0, neginf=-1.0) for key, x in tensors.items()}
+            dtype = self.around.dtype
         known = {k: tf.constant(v) for k, v in tensors.items()}
         try:  # What is wanted, and how far rounding errors grow in it.
             if spoil:
                 spoilt = d.of(*sorted(self._run(known, tf.float32, -1)[1].sites))
-            run, result = self._run(known, tf.float32, spoilt)
+                moved = self.around is None and self._run(known, tf.float32, spoilt)[0].moved
+            wanted = [y.numpy() for y in self._compute(known, dtype, spoilt)]
         except _ERRORS:
             return "unfit", ""
-        wanted, moved = result.tensor.numpy(), run.moved
         try:
             wide = {k: tf.constant(v, tf.float64) for k, v in tensors.items()}
-            exact = self._run(wide, tf.float64, spoilt)[1].tensor.numpy()
+            exact = [y.numpy() for y in self._compute(wide, tf.float64, spoilt)]
         except _ERRORS:  # of an op that float64 does not have
             exact = wanted
 
@@ -391,7 +510,11 @@ class Case:
             if behind:
                 args = [tf.raw_ops.Neg(x=x, name="ours") for x in args]
             known = dict(zip(tensors, args, strict=True))
-            return self._run(known, tf.float32, spoilt)[1].tensor
+            compute = functools.partial(self._compute, known, dtype, spoilt)
+            if self.around:
+                shapes = [y.shape for y in wanted]
+                return self.around.nested(compute, known["x"], shapes, self.around.depth)
+            return compute()
 
         # Open sizes of two tensors may differ, so those are known.
         opens = len(tensors) == 1
@@ -402,31 +525,36 @@ class Case:
             tf.TensorSpec([*own[:-1], *x.shape[-1:]])
             for own, x in zip(opened, tensors.values(), strict=True)
         ]
-        concrete = tf.function(build, autograph=False).get_concrete_function(*specs)
-        passes = (*getattr(self.rule, "before", ()), self._apply, place_reorders)
-        monkeypatch.setattr(order, "PASSES", passes)
+        try:
+            concrete = tf.function(build, autograph=False).get_concrete_function(*specs)
+        except (ValueError, tf.errors.OpError):  # Eagerly TensorFlow sometimes takes more.
+            if not self.around:
+                raise
+            return "unfit", ""
+        if monkeypatch:
+            passes = (*getattr(self.rule, "before", ()), self._apply, place_reorders)
+            monkeypatch.setattr(order, "PASSES", passes)
         known = [-x if behind else x for x in tensors.values()]
-        got = (
-            optimize_concrete(concrete, options=_STRICT).concrete(*map(tf.constant, known)).numpy()
-        )
-        kept = [result for result in self.results if not isinstance(result, str)]
-        if not kept:
+        hits = self.rule.hits
+        rewritten = optimize_concrete(concrete, options=_STRICT).concrete
+        got = [y.numpy() for y in rewritten(*map(tf.constant, known))]
+        if self.around:
+            left = [_count(function, self.rule.ROOTS) for function in (concrete, rewritten)]
+            fired = self.rule.hits > hits or left[1] < left[0]
+        else:
+            kept = [result for result in self.results if not isinstance(result, str)]
+            fired = bool(kept)
+        if not fired and not self.around:
             return (f"declined: {self.results[0]}", "") if self.results else ("missed", "")
         if moved:
             return "fired", "a number that is not the formula's"
-        if wanted.shape != got.shape:
-            return "fired", f"shape {got.shape} for {wanted.shape}"
-        with np.errstate(all="ignore"):
-            x = np.where(np.isfinite(tensors["x"]), tensors["x"], 1)
-            # Beside an infinity nothing is near: it is one, or wrong.
-            most = np.abs(x).max(initial=1) + np.abs(np.where(np.isfinite(wanted), wanted, 0))
-            allowed = 1e-5 * most + 32 * np.nan_to_num(np.abs(wanted - exact))
-            right = (
-                (wanted == got)
-                | np.isnan(wanted) & np.isnan(got)
-                | (np.abs(wanted - got) <= allowed)
-            )
-        return "fired", "" if right.all() else f"{got[~right][0]} for {wanted[~right][0]}"
+        x = np.abs(tensors["x"])
+        largest = max(np.max(x, initial=1, where=np.isfinite(x)), 1)
+        faults = [
+            _fault(*values, largest, bool(self.around))
+            for values in zip(got, wanted, exact, strict=True)
+        ]
+        return "fired" if fired else "missed", next(filter(None, faults), "")
 
     def _apply(self, body, context) -> None:
         """The pass that lets this rule alone look at each node, the last ones first."""

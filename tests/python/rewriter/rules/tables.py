@@ -7,6 +7,7 @@ import inspect
 from dataclasses import replace
 
 import numpy as np
+import tensorflow as eager
 from formulas import DRAWN, EDGES, Draw
 from tensorflow.core.framework.types_pb2 import DT_FLOAT
 
@@ -23,7 +24,8 @@ from tf_blockdnn.python.rewriter.patterns.pixels import (
 )
 from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import functions
 from tf_blockdnn.python.rewriter.patterns.planes import pad, reduce
-from tf_blockdnn.python.rewriter.rules import PerChannel, Rule, look
+from tf_blockdnn.python.rewriter.patterns.products import attention
+from tf_blockdnn.python.rewriter.rules import OneOf, PerChannel, Rule, Window, look
 
 
 def _row(name: str, formula, find, **kinds) -> Rule:
@@ -169,6 +171,13 @@ def _channel(d: Draw, known: dict) -> np.ndarray:
     return values
 
 
+def _factor(d: Draw, known: dict) -> np.ndarray:
+    """Mostly a number, or one a channel, that may be far from 1."""
+    usual = d.uniform(0.3, 2.0, d.of([], known["x"].shape[3])) * d.of(1, 1, 1, 2.0**70, 2.0**-70)
+    usual = np.asarray(usual, np.float32)
+    return d.of(usual, usual, usual, d.kind(PerChannel(), known))
+
+
 def _matrix(transposed: bool, rank: int):
     def draw(d: Draw, known: dict) -> np.ndarray:
         shape = [known["x"].shape[-1], 8]
@@ -201,6 +210,124 @@ def _ints(*shape_or_choices):
     return lambda d, known: np.array(d.of(*shape_or_choices), np.int32)
 
 
+class Joined:
+    """A formula of what several patterns convert; each of `roots` is an op of it."""
+
+    hits = 0  # which only rules count
+
+    def __init__(self, formula, *roots: str, **kinds):
+        self.formula, self.ROOTS, self.kinds, self.defaults = formula, roots, kinds, {}
+        self.parameters = [*inspect.signature(formula).parameters][1:]
+        self.tensors = [name for name in self.parameters if name in "xyz"]
+
+
+def affine_chain(tf, x, a, b, c):
+    for w in (a, b, c)[: tf.draw.of(1, 2, 3)]:
+        x = tf.either(x * w, w + x, x - w, w - x, x / w)
+    return x
+
+
+def squeezed(tf, x, down, up, bias):
+    inner = tf.Relu(tf.BiasAdd(tf.MatMul(tf.Mean(x, [1, 2]), down), bias))
+    gate = tf.Sigmoid(tf.MatMul(inner, up))
+    return x * tf.Reshape(gate, [-1, 1, 1, x.shape[3]])
+
+
+def explicit_depth_pool(tf, x, columns, pads, stride, result):
+    """A depth pooling with a setting that the rule does not have."""
+    window = {"ksize": [1, 2, 1, 1], "strides": [1, stride, 1, 1]}
+    x = tf.Reshape(x, columns)
+    x = tf.MaxPool(x, padding="EXPLICIT", explicit_paddings=[0, 0, *pads, 0, 0, 0, 0], **window)
+    return tf.Reshape(x, result)
+
+
+def counts(tf, x, bound, axes, keep_dims):
+    return tf.Sum(tf.Cast(tf.Greater(x, bound), DstT=DT_FLOAT), axes, keep_dims=keep_dims)
+
+
+def kept_axes(tf, x):
+    return tf.Reshape(tf.Mean(x, [1, 2]), [-1, 1, 1, x.shape[3]])
+
+
+def cuts(tf, x):
+    return tf.either(
+        tf.Slice(x, [0, 0, 0, 1], [-1, -1, -1, 2]) + tf.Slice(x, [0, 0, 0, 0], [-1, -1, -1, 2]),
+        tf.call(lambda x: x[..., -2:], x),
+        tf.call(lambda x: x[..., ::2], x),
+        tf.call(lambda x: x[..., 2], x),
+        tf.call(lambda x: x[:, ::2, ::-1], x),
+        tf.call(lambda x: x[:, None, ..., :3][:, 0], x),
+        tf.GatherV2(x, [2, 1, 0], np.int32(3), batch_dims=0),
+        tf.GatherV2(x, [[0, 0], [0, 0]], np.int32(1), batch_dims=1),
+    )
+
+
+def transposed(tf, x, weights):
+    """A product with a setting that the rule does not have, and without."""
+    turned = tf.MatMul(tf.Transpose(x, [1, 0]), weights, transpose_a=True)
+    return tf.either(turned, tf.MatMul(x, weights))
+
+
+def einsum(tf, x, heads, matrix):
+    return tf.either(
+        tf.call(lambda x, w: eager.einsum("btc,ncd->btnd", x, w), x, heads),
+        tf.call(lambda x, w: eager.einsum("ncd,btc->bntd", w, x), x, heads),
+        tf.call(lambda x, w: eager.einsum("btc,cd->btd", x, w), x, matrix),
+        tf.call(eager.linalg.matmul, x, matrix),
+    )
+
+
+def scores(tf, x, y, z, bias, mask, fill, factors, number):
+    """Attention, with what happens to scores in its order, or in another."""
+    product = tf.BatchMatMulV2(x, y, adj_y=True)
+    scores = tf.either(tf.BatchMatMulV2(x * 0.3, y, adj_y=True), product * 0.3, product / 3.0)
+    changes = {
+        "heads": lambda s: tf.either(s * factors, s / factors),
+        "cap": lambda s: tf.Tanh(s / 2.0) * 2.0,
+        "bias": lambda s: s + bias,
+        "mask": lambda s: tf.SelectV2(mask, s, fill),
+        "causal": lambda s: tf.SelectV2(np.tri(x.shape[2], dtype=bool), s, -1e9),
+        "number": lambda s: s + number,
+        "scale": lambda s: s * 1.3,
+    }
+    usual = [name for name in [*changes][:4] if tf.draw.of(0, 1)]
+    drawn = [tf.draw.of(*changes) for _ in range(tf.draw.of(1, 2, 3))]
+    for name in tf.draw.of(usual, usual, drawn, ["number", "mask"]):
+        scores = changes[name](scores)
+    return tf.BatchMatMulV2(tf.Softmax(scores), z)
+
+
+def padded_pool(tf, x, pads, value, ksize, strides, padding):
+    """A pooling with a Pad before it."""
+    x = tf.either(tf.PadV2(x, pads, value), tf.Pad(x, pads), tf.Pad(tf.Relu(x), pads))
+    options = {"ksize": ksize, "strides": strides, "padding": padding}
+    return tf.either(tf.MaxPool(x, **options), tf.AvgPool(x, **options))
+
+
+def padded_convolution(tf, x, weights, pads, value, strides, padding):
+    x = tf.either(tf.PadV2(x, pads, value), tf.Pad(x, pads))
+    return tf.Conv2D(x, weights, strides=strides, padding=padding)
+
+
+_PADDED = {"pads": None, "value": None, "padding": OneOf(("SAME", "VALID"))}
+JOINED = {
+    joined.formula.__name__: joined
+    for joined in (
+        Joined(affine_chain, "AddV2", "Sub", "Mul", "RealDiv"),
+        Joined(squeezed, "Sigmoid"),
+        Joined(explicit_depth_pool, "MaxPool", stride=OneOf((1, 2))),
+        Joined(counts, "Sum", "Greater"),
+        Joined(kept_axes, "Mean"),
+        Joined(cuts, "Slice", "StridedSlice", "GatherV2"),
+        Joined(transposed, "MatMul"),
+        Joined(einsum, "BatchMatMulV2", "Einsum"),
+        Joined(scores, *attention.ROOTS),
+        Joined(padded_pool, "MaxPool", "AvgPool", ksize=Window(), strides=Window(), **_PADDED),
+        Joined(
+            padded_convolution, "Conv2D", strides=OneOf(([1, 1, 1, 1], [1, 2, 2, 1])), **_PADDED
+        ),
+    )
+}
 STEPS = {row.formula.__name__: row for row in _steps()}
 MOVES = {row.formula.__name__: row for row in (*_moves(), *_grids(), *_gates())}
 _OF_MOVES = {
@@ -236,7 +363,44 @@ _OF_MOVES = {
     "up4": _matrix(True, 4),
     "bias": lambda d, known: d.standard_normal(8).astype(np.float32),
 }
-DRAWN |= {(name, key): _OF_MOVES[key] for name, row in MOVES.items() for key in row.parameters}
+_OF_JOINED = {
+    ("affine_chain", "x"): lambda d, known: d.normal([2, 5, 4, d.of(3, 16, 24)]),
+    **{("affine_chain", key): _factor for key in "abc"},
+    ("explicit_depth_pool", "columns"): lambda d, known: np.array(
+        [1, known["x"].shape[0], -1, known["x"].shape[3]], np.int32
+    ),
+    ("explicit_depth_pool", "pads"): lambda d, known: d.of([1, 1], [0, 1]),
+    ("explicit_depth_pool", "result"): lambda d, known: np.array(
+        [-1, *known["x"].shape[1:]], np.int32
+    ),
+    ("transposed", "x"): lambda d, known: d.normal([d.of(1, 5), d.of(3, 16, 24)]),
+    ("transposed", "weights"): lambda d, known: d.normal([known["x"].shape[1], 24]),
+    ("einsum", "x"): lambda d, known: d.normal([d.of(1, 2), d.of(3, 5), d.of(3, 16)]),
+    ("einsum", "heads"): lambda d, known: d.normal([3, known["x"].shape[2], 5]),
+    ("einsum", "matrix"): lambda d, known: d.normal([known["x"].shape[2], 6]),
+    ("scores", "x"): lambda d, known: d.standard_normal(
+        [d.of(1, 2), d.of(1, 3), d.of(4, 7), d.of(8, 16)]
+    ).astype(np.float32),
+    ("scores", "bias"): lambda d, known: d.normal([known["x"].shape[2]] * d.of(1, 2)),
+    ("scores", "mask"): lambda d, known: d.uniform(0, 1, [known["x"].shape[2]] * 2) < 0.7,
+    ("scores", "fill"): lambda d, known: d.of(-1e9, 0.5, -0.5, -np.inf),
+    ("scores", "factors"): lambda d, known: d.uniform(0.5, 2, [known["x"].shape[1], 1, 1]).astype(
+        np.float32
+    ),
+    ("scores", "number"): lambda d, known: d.of(0.7, 0.9, 0.0),
+    **{("scores", key): lambda d, known: d.normal(known["x"].shape) for key in "yz"},
+    ("padded_convolution", "weights"): lambda d, known: d.standard_normal(
+        [d.of(1, 3), 3, known["x"].shape[3], d.of(3, 16)]
+    ).astype(np.float32),
+}
+_OF_MOVES["pads"] = lambda d, known: np.array([[0, 0], [1, 0], [0, d.of(0, 1)], [0, 0]], np.int32)
+DRAWN |= {
+    (name, key): _OF_MOVES[key]
+    for name, row in (MOVES | JOINED).items()
+    for key in row.parameters
+    if key in _OF_MOVES and row.kinds.get(key) is None
+}
+DRAWN |= _OF_JOINED
 DRAWN["Transpose", "x"] = lambda d, known: d.standard_normal(
     [2, d.of(5, 6), d.of(1, 1, 1, 7), d.of(3, 16, 24)]
 ).astype(np.float32)
