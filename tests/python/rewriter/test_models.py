@@ -101,8 +101,8 @@ def test_resnet_of_any_size_and_batch(floats):
 
 def test_resnet_is_rewritten_in_under_two_seconds():
     model = _model("ResNet50")
-    # The best of three: a neighbour on the same cores takes time from any.
-    assert min(optimize(model).report.seconds for _ in range(3)) < 2.0
+    # One of three: a neighbour on the same cores takes time from any.
+    assert any(optimize(model).report.seconds < 2.0 for _ in range(3))
 
 
 def test_edge_detection_network(floats):

@@ -63,18 +63,20 @@ def sequence_network():
 NETWORKS = [residual_network, mobile_network, volume_network, sequence_network]
 
 
+def original(network):
+    """The model, and eight samples."""
+    keras.utils.set_random_seed(1)
+    model = network()
+    samples = np.random.default_rng(2).standard_normal((8, *model.input_shape[1:]))
+    return model, samples.astype(np.float32)
+
+
 def optimized(network):
     """The optimised model, its original, and eight samples."""
     import tf_blockdnn as bd
 
-    keras.utils.set_random_seed(1)
-    model = network()
-    samples = np.random.default_rng(2).standard_normal((8, *model.input_shape[1:]))
-    return (
-        bd.optimize(model, options=bd.Options(deterministic=True)),
-        model,
-        samples.astype(np.float32),
-    )
+    model, samples = original(network)
+    return bd.optimize(model, options=bd.Options(deterministic=True)), model, samples
 
 
 def results() -> dict[str, np.ndarray]:
