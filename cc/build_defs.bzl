@@ -128,7 +128,7 @@ def bd_isa_library(
     """Compiles each source once per instruction set and links all of them.
 
     The flags stay with the objects: dependents see headers only. Each object
-    may define one global symbol, its table getter bd::<isa>::Get...();
+    may define one global symbol, its table bd::<isa>::k...;
     //tests/cc/symbols checks that.
 
     `name`_emulated holds the sources once more for each set above AVX2, in namespace

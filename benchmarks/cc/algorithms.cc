@@ -1,4 +1,4 @@
-// How far the algorithm that a convolution chooses is behind the best one: each row of the table
+// How far the algorithm that a convolution chooses is after the best one: each row of the table
 // that applies, turn by turn, on the shapes of benchmarks/shapes.
 #include <algorithm>
 #include <cmath>
@@ -28,7 +28,7 @@ it is estimated to take, in thousands; at the end the geometric mean of the time
 those of the best, and the worst. Exits with 1 where the first is more than 1.05, or the second 1.2.
 )";
 
-// How far the chosen may be behind the best.
+// How far the chosen may be after the best.
 constexpr double kMostMean = 1.05, kMostOfOne = 1.2;
 
 struct Candidate {

@@ -83,12 +83,10 @@ float Read(const float* src, int64_t floats) {
   return ReduceAdd(total);
 }
 
-constexpr PeakKernels kKernels = {
-    MultiplyAdd,   2 * kChains* kLanes, DotPairsOften, 4 * kChains* kLanes,
-    DotQuadsOften, 8 * kChains* kLanes, Read};
-
 }  // namespace
 
-const PeakKernels& GetPeakKernels() { return kKernels; }
+constexpr PeakKernels kPeakKernels = {
+    MultiplyAdd,   2 * kChains* kLanes, DotPairsOften, 4 * kChains* kLanes,
+    DotQuadsOften, 8 * kChains* kLanes, Read};
 
 }  // namespace bd::BD_ISA

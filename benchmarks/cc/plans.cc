@@ -1,5 +1,5 @@
 // What planning chooses, and how long it takes: every convolution of benchmarks/shapes, and every
-// 1x1 with a depthwise one behind it. It needs no cores, so it says so of any number of threads.
+// 1x1 with a depthwise one after it. It needs no cores, so it says so of any number of threads.
 #include <time.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ std::string Choice(const ConvDepthwisePlan& plan) {
   return text;
 }
 
-// A convolution, and the depthwise one behind it, if there is one.
+// A convolution, and the depthwise one after it, if there is one.
 struct Op {
   Shape first, depthwise;
   bool pair = false;

@@ -1,6 +1,6 @@
 // How evenly the work of layers is shared by more threads than there are. The layers run, and so
 // does the pool, but its threads are fibers with clocks of their own: the one that is furthest
-// behind goes on, and its clock advances by what its task takes here. A thread that waits goes on
+// after goes on, and its clock advances by what its task takes here. A thread that waits goes on
 // when another has written. So what is planned, taken and stolen is what would be; what lines that
 // move between cores take, and caches and memory that cores share, is not in it. What other
 // processes take of the core is taken off, but not what they take of its caches.

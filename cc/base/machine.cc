@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cc/base/cpu_limit.h"
+#include "cc/base/str_cat.h"
 
 namespace bd {
 namespace {
@@ -48,7 +49,7 @@ struct Cache {
 
 Cache CacheOf(const std::string& cpu, int level) {
   for (int index = 0;; ++index) {
-    const std::string folder = cpu + "/cache/index" + std::to_string(index);
+    const std::string folder = StrCat(cpu, "/cache/index", index);
     const std::string its_level = Line(folder + "/level");
     if (its_level.empty()) return {};
     if (its_level != std::to_string(level)) continue;
@@ -70,7 +71,7 @@ void ReadCaches(const std::string& folder, const std::vector<Core>& cores, int64
   std::set<int> seen;
   for (const Core& core : cores) {
     if (seen.count(core.cpu) > 0) continue;
-    const std::string cpu = folder + "/cpu" + std::to_string(core.cpu);
+    const std::string cpu = StrCat(folder, "/cpu", core.cpu);
     const Cache l2 = CacheOf(cpu, 2), l3 = CacheOf(cpu, 3);
     const auto share = [&](const Cache& cache, int64_t fewest) {
       const int64_t sharing = static_cast<int64_t>(cache.cpus.size()) / core.threads;
@@ -160,7 +161,7 @@ Machine ReadMachine(const std::string& root, const std::vector<int>& cpus) {
   std::set<int> seen;
   for (int cpu : cpus) {
     if (!seen.insert(cpu).second) continue;
-    const std::string path = folder + "/cpu" + std::to_string(cpu) + "/topology/";
+    const std::string path = StrCat(folder, "/cpu", cpu, "/topology/");
     const std::vector<int> siblings = CpuList(Line(path + "thread_siblings_list"));
     seen.insert(siblings.begin(), siblings.end());
     const int64_t threads = std::max<int64_t>(1, siblings.size());

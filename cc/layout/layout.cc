@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cc/base/str_cat.h"
+
 namespace bd {
 namespace {
 
@@ -49,9 +51,9 @@ bool ParseLayout(const std::string& name, Layout* layout) {
 }
 
 std::string UnknownLayout(const std::string& name) {
-  return "unknown layout \"" + name +
-         "\": names are like nhwc, nChw16c, OIhw16i16o; bd.TensorDesc.layouts() lists all " +
-         std::to_string(kNumLayouts);
+  return StrCat("unknown layout \"", name,
+                "\": names are like nhwc, nChw16c, OIhw16i16o; bd.TensorDesc.layouts() lists all ",
+                kNumLayouts);
 }
 
 LayoutParts PartsOf(Layout layout) { return Parse(LayoutName(layout)); }

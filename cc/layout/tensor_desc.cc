@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 
 namespace bd {
 namespace {
@@ -15,7 +16,7 @@ std::string TooLarge(const Dims& dims) {
 
 std::string NotNegative(const char* what, const Dims& values) {
   for (int64_t value : values) {
-    if (value < 0) return std::string(what) + " must not be negative; got " + values.ToString();
+    if (value < 0) return StrCat(what, " must not be negative; got ", values.ToString());
   }
   return "";
 }
@@ -23,23 +24,22 @@ std::string NotNegative(const char* what, const Dims& values) {
 // One value a dimension.
 std::string OneEach(const char* what, const Dims& values, const Dims& dims) {
   if (values.size() == dims.size()) return "";
-  return std::string(what) + " must be one number for each of the " + std::to_string(dims.size()) +
-         " dimensions; got " + values.ToString();
+  return StrCat(what, " must be one number for each of the ", dims.size(), " dimensions; got ",
+                values.ToString());
 }
 
 std::string CheckRank(const Dims& dims, std::optional<Layout> layout) {
   if (!layout) {
     if (dims.size() >= 1 && dims.size() <= kMaxRank) return "";
-    return "a tensor has 1 to " + std::to_string(kMaxRank) + " dimensions; got dims " +
-           dims.ToString();
+    return StrCat("a tensor has 1 to ", kMaxRank, " dimensions; got dims ", dims.ToString());
   }
   const LayoutParts parts = PartsOf(*layout);
   if (dims.size() == parts.rank) return "";
   std::string letters;
   for (int d = 0; d < parts.rank; ++d) letters += std::string(d > 0 ? ", " : "") + parts.letters[d];
-  return std::string("layout ") + LayoutName(*layout) + " has " + std::to_string(parts.rank) +
-         (parts.rank == 1 ? " dimension, " : " dimensions, ") + letters + "; got dims " +
-         dims.ToString();
+  return StrCat("layout ", LayoutName(*layout), " has ", parts.rank,
+                (parts.rank == 1 ? " dimension, " : " dimensions, "), letters, "; got dims ",
+                dims.ToString());
 }
 
 // Those of a dense tensor; false if they do not fit.
@@ -65,7 +65,7 @@ std::string TensorDesc::Make(const Dims& dims, DataType dtype, std::optional<Lay
   if (error.empty() && !strides.empty()) error = OneEach("strides", strides, dims);
   if (error.empty()) error = NotNegative("strides", strides);
   if (error.empty() && offset < 0) {
-    error = "offset must not be negative; got " + std::to_string(offset);
+    error = StrCat("offset must not be negative; got ", offset);
   }
   if (!error.empty()) return error;
 
@@ -139,15 +139,14 @@ std::string TensorDesc::submemory(const Dims& dims, const Dims& offsets, TensorD
   if (error.empty()) error = NotNegative("offsets", offsets);
   if (!error.empty()) return "submemory: " + error;
   for (int d = 0; d < rank(); ++d) {
-    const std::string range = std::to_string(offsets[d]) + " + " + std::to_string(dims[d]) +
-                              " elements of dimension " + std::to_string(d);
+    const std::string range = StrCat(offsets[d], " + ", dims[d], " elements of dimension ", d);
     if (offsets[d] > dims_[d] - dims[d]) {
-      return "submemory: " + range + " reach beyond its " + std::to_string(dims_[d]);
+      return StrCat("submemory: ", range, " reach beyond its ", dims_[d]);
     }
     const int64_t end = offsets[d] + dims[d];
     if (offsets[d] % blocks_[d] == 0 && (end % blocks_[d] == 0 || end == dims_[d])) continue;
-    return "submemory: " + range + " cut a block: it must start and end at a multiple of " +
-           std::to_string(blocks_[d]) + ", or end with the dimension, " + std::to_string(dims_[d]);
+    return StrCat("submemory: ", range, " cut a block: it must start and end at a multiple of ",
+                  blocks_[d], ", or end with the dimension, ", dims_[d]);
   }
   return Make(dims, dtype_, layout_, strides_, OffsetOf(offsets.data()), part);
 }
@@ -167,27 +166,27 @@ bool TensorDesc::operator==(const TensorDesc& other) const {
 
 std::string TensorDesc::ToString() const {
   std::string text = DataTypeName(dtype_);
-  if (layout_) text += std::string(" ") + LayoutName(*layout_);
+  if (layout_) text += StrCat(" ", LayoutName(*layout_));
   text += " " + dims_.ToString();
   if (!whole_) text += " strides " + strides_.ToString();
-  if (offset_ != 0) text += " offset " + std::to_string(offset_);
+  if (offset_ != 0) text += StrCat(" offset ", offset_);
   return text;
 }
 
 std::string CheckQuantization(const char* name, DataType dtype, const Quantization& quantization) {
   if (quantization == Quantization()) return "";
-  const std::string of = std::string("the quantization of ") + name;
+  const std::string of = StrCat("the quantization of ", name);
   if (dtype != DataType::u8 && dtype != DataType::s8) {
     return of + " is for int8 and uint8; " + name + " is " + DataTypeName(dtype);
   }
   if (!(quantization.scale > 0) || !std::isfinite(quantization.scale) ||
       !std::isfinite(1 / quantization.scale)) {
-    return of + " has scale " + std::to_string(quantization.scale) + ", not a positive number";
+    return StrCat(of, " has scale ", quantization.scale, ", not a positive number");
   }
   const int least = dtype == DataType::s8 ? -128 : 0;
   if (quantization.zero_point < least || quantization.zero_point > least + 255) {
-    return of + " has zero point " + std::to_string(quantization.zero_point) +
-           ", which is no number of type " + DataTypeName(dtype);
+    return StrCat(of, " has zero point ", quantization.zero_point, ", which is no number of type ",
+                  DataTypeName(dtype));
   }
   return "";
 }

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cc/base/str_cat.h"
+
 namespace bd {
 
 // By the order of the letters: n first, c second or last, and the spatial ones in their order.
@@ -28,8 +30,9 @@ std::string TensorView::Make(DataType dtype, Layout layout, const Dims& dims, in
   const LayoutParts parts = PartsOf(layout);
   const Kind kind = KindOf(parts);
   if (kind == Kind::kNone) {
-    return std::string("layout ") + LayoutName(layout) +
-           " is not one of activations with images outermost, such as nhwc, nchw or nChw16c";
+    return StrCat(
+        "layout ", LayoutName(layout),
+        " is not one of activations with images outermost, such as nhwc, nchw or nChw16c");
   }
   TensorDesc dense;
   std::string error = TensorDesc::Make(dims, dtype, layout, {}, 0, &dense);
@@ -50,10 +53,9 @@ std::string TensorView::Make(DataType dtype, Layout layout, const Dims& dims, in
   v.image_stride_ = image_stride == 0 ? v.image_elements() : image_stride;
   const bool whole_blocks = !v.blocked() || v.image_stride_ % v.lanes_ == 0;
   if (v.image_stride_ < v.image_elements() || !whole_blocks) {
-    return "images of " + std::to_string(v.image_elements()) + " elements cannot be " +
-           std::to_string(image_stride) + " elements apart" +
-           (whole_blocks ? ""
-                         : ", which is no multiple of the block's " + std::to_string(v.lanes_));
+    return StrCat(
+        "images of ", v.image_elements(), " elements cannot be ", image_stride, " elements apart",
+        (whole_blocks ? "" : ", which is no multiple of the block's " + std::to_string(v.lanes_)));
   }
   Dims strides = dense.strides();
   strides[kN] = v.image_stride_;
@@ -96,11 +98,11 @@ TensorDesc TensorView::desc() const {
 
 std::string TensorView::FirstChannels(int64_t channels, TensorView* part) const {
   if (channels < 0 || channels > c_) {
-    return std::to_string(channels) + " channels are not a part of " + std::to_string(c_);
+    return StrCat(channels, " channels are not a part of ", c_);
   }
   if (channels != c_ && pixels_ > 1 && channels_last()) {
-    return std::string("some channels of layout ") + LayoutName(layout_) +
-           " are not a tensor of their own: the others lie between them";
+    return StrCat("some channels of layout ", LayoutName(layout_),
+                  " are not a tensor of their own: the others lie between them");
   }
   Dims dims = dims_;
   dims[kC] = channels;
@@ -110,7 +112,7 @@ std::string TensorView::FirstChannels(int64_t channels, TensorView* part) const 
 std::string TensorView::ToString() const {
   std::string text =
       std::string(DataTypeName(dtype_)) + " " + LayoutName(layout_) + " " + dims_.ToString();
-  if (!dense()) text += " images " + std::to_string(image_stride_) + " apart";
+  if (!dense()) text += StrCat(" images ", image_stride_, " apart");
   return text;
 }
 

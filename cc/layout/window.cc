@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cc/base/str_cat.h"
+
 namespace bd {
 namespace {
 
@@ -10,13 +12,12 @@ constexpr int64_t kMaxParameter = INT32_MAX;
 
 std::string CheckRange(const char* name, int64_t value, int64_t lowest) {
   if (value >= lowest && value <= kMaxParameter) return "";
-  return std::string(name) + " must be between " + std::to_string(lowest) + " and " +
-         std::to_string(kMaxParameter) + ", got " + std::to_string(value);
+  return StrCat(name, " must be between ", lowest, " and ", kMaxParameter, ", got ", value);
 }
 
 std::string CheckWindow(const Window1d& w) {
   if (w.size < 0 || w.size > INT64_MAX / 4) {
-    return "input size must not be negative or beyond 2^61, got " + std::to_string(w.size);
+    return StrCat("input size must not be negative or beyond 2^61, got ", w.size);
   }
   for (const auto& error :
        {CheckRange("kernel size", w.kernel, 1), CheckRange("stride", w.stride, 1),
@@ -61,9 +62,8 @@ std::string ResolveWindow(Padding padding, Window1d* window) {
   const int64_t padded = w.pad_before + w.size + w.pad_after;
   const int64_t out = (padded - w.extent() + w.stride) / w.stride;  // truncates, as TensorFlow
   if (out < 0) {
-    return "window of " + std::to_string(w.extent()) + " elements does not fit into " +
-           std::to_string(padded) + " (input " + std::to_string(w.size) + ", padding " +
-           std::to_string(w.pad_before) + " and " + std::to_string(w.pad_after) + ")";
+    return StrCat("window of ", w.extent(), " elements does not fit into ", padded, " (input ",
+                  w.size, ", padding ", w.pad_before, " and ", w.pad_after, ")");
   }
   w.out = out;
   return "";

@@ -26,7 +26,7 @@
 //   FmaInto(a, b, &c)        c = Fma(a, b, c) in the register that c is in
 //   ReduceAdd ReduceMax      sum of the lanes; the largest, where none is NaN
 //   HalfVec                  avx512 only: 8 floats; Fma, Set1Half, Lower(v) the first
-//                            lanes of a Vec, Widen(half) with zeros behind
+//                            lanes of a Vec, Widen(half) with zeros after
 //   Sqrt Round               correctly rounded; Round halves to even
 //   NegFma(a, b, c)          c - a * b; fused as Fma is
 //   ProductError(a, b, p)    a * b - p for p = Mul(a, b): exact on every ISA
@@ -60,6 +60,9 @@
 #error "kernel files are compiled per ISA: see bd_isa_library in cc/build_defs.bzl"
 #endif
 
+// Of functions over registers: calls would keep their arrays in memory.
+#define BD_INLINE inline __attribute__((always_inline))
+
 #if defined(BD_EMULATED)
 #include "cc/simd/vec_avx512_emulated.h"
 #elif defined(BD_AVX512)
@@ -91,12 +94,12 @@ inline Vec LoadOnce(const float* p) {
   return v;
 }
 
-inline __attribute__((always_inline)) Vec LoadInOrder(const float* p) {
+BD_INLINE Vec LoadInOrder(const float* p) {
   using Unaligned __attribute__((aligned(4), may_alias)) = Vec;
   return *reinterpret_cast<const volatile Unaligned*>(p);
 }
 
-inline __attribute__((always_inline)) void StoreInOrder(float* p, Vec v) {
+BD_INLINE void StoreInOrder(float* p, Vec v) {
   __asm__ volatile("" : "+v"(v) : : "memory");
   Store(p, v);
 }

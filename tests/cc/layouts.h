@@ -41,7 +41,7 @@ inline bool IsBeside(const TensorView& view, int64_t i) {
   return i % view.image_stride() >= view.image_elements();
 }
 
-// Whether it lies behind the last channel of an image.
+// Whether it lies after the last channel of an image.
 inline bool IsTail(const TensorView& view, int64_t i) {
   const int64_t block = i % view.image_stride() / view.block_stride();
   return !IsBeside(view, i) && i % view.lanes() >= view.lanes_of(block);

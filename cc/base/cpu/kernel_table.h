@@ -1,11 +1,11 @@
 // How a system reaches its per-ISA kernels.
 //
 // A kernel file `x_kernel.cc` is compiled once per ISA; its only exported
-// symbol is bd::<isa>::GetXKernels(), which returns a table of plain function
-// pointers. In x_kernel.h, BD_KERNEL_TABLE(XKernels) declares the getters of
-// generic, avx2 and avx512 and defines bd::XKernelsFor(isa). A kernel that is
-// there for other sets names them, lowest first and generic among them, here and
-// in `kernel_isas` of its BUILD file:
+// symbol is bd::<isa>::kXKernels, a table of plain function pointers. In
+// x_kernel.h, BD_KERNEL_TABLE(XKernels) declares the tables of generic, avx2
+// and avx512 and defines bd::XKernelsFor(isa). A kernel that is there for other
+// sets names them, lowest first and generic among them, here and in
+// `kernel_isas` of its BUILD file:
 //
 //   BD_KERNEL_TABLE_OF(XKernels, generic, avx512, avx512_bf16)
 //
@@ -21,8 +21,8 @@ namespace bd {
 template <typename Table>
 struct KernelRow {
   Isa isa;
-  const Table& (*kernels)();
-  const Table& (*emulated)();  // null unless the emulation is linked, as in tests
+  const Table* kernels;
+  const Table* emulated;  // null unless the emulation is linked, as in tests
 };
 
 // Kernels that this machine lacks the instructions for are replaced by their emulation. Without
@@ -33,7 +33,7 @@ const Table& PickKernels(const KernelRow<Table> (&rows)[n], Isa isa) {
   for (const KernelRow<Table>& row : rows) {
     if (row.isa <= isa) best = &row;
   }
-  return best->emulated != nullptr && !RunsHere(best->isa) ? best->emulated() : best->kernels();
+  return best->emulated != nullptr && !RunsHere(best->isa) ? *best->emulated : *best->kernels;
 }
 
 // Who has a row for avx2_vnni has another for avx512, whose processors may lack the former.
@@ -58,15 +58,15 @@ constexpr bool LeadsOnToAvx512(std::initializer_list<Isa> sets) {
     return PickKernels(rows, isa);                                                        \
   }
 
-#define BD_DECLARE_KERNELS(Table, isa)               \
-  namespace isa {                                    \
-  const Table& Get##Table();                         \
-  }                                                  \
-  namespace isa##_emulated {                         \
-    __attribute__((weak)) const Table& Get##Table(); \
+#define BD_DECLARE_KERNELS(Table, isa)                 \
+  namespace isa {                                      \
+  extern const Table k##Table;                         \
+  }                                                    \
+  namespace isa##_emulated {                           \
+    extern __attribute__((weak)) const Table k##Table; \
   }
 #define BD_ISA_OF(Table, isa) isa_names::isa,
-#define BD_KERNEL_ROW(Table, isa) {isa_names::isa, isa::Get##Table, isa##_emulated::Get##Table},
+#define BD_KERNEL_ROW(Table, isa) {isa_names::isa, &isa::k##Table, &isa##_emulated::k##Table},
 
 // Macro(Table, isa) for each of one to six sets.
 #define BD_FOR_EACH_ISA(Macro, Table, ...)                                                    \

@@ -12,7 +12,6 @@
 // with a base of its own.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

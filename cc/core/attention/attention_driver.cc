@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "cc/base/machine.h"
 #include "cc/core/attention/attention.h"

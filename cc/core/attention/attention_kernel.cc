@@ -137,10 +137,8 @@ void Combine(const float* weights, const float* v, int64_t stride, int64_t keys,
   }
 }
 
-constexpr AttentionKernels kKernels = {Scale, PairRows, Weigh, Dots, Combine};
-
 }  // namespace
 
-const AttentionKernels& GetAttentionKernels() { return kKernels; }
+constexpr AttentionKernels kAttentionKernels = {Scale, PairRows, Weigh, Dots, Combine};
 
 }  // namespace bd::BD_ISA

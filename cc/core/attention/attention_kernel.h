@@ -15,10 +15,10 @@ struct AttentionRows {
   float* scores;
   int64_t rows, stride;  // stride: floats from a row to the next
   // Row r takes part with its first min(columns, taking_part + r * growth) columns, at least one;
-  // those behind it, up to `columns`, get the weight 0.
+  // those after it, up to `columns`, get the weight 0.
   int64_t columns, taking_part, growth;
   float soft_cap;  // or 0; scores have been divided by it
-  // Added to the scores one after the other, those from `late_bias` on behind the mask; elements
+  // Added to the scores one after the other, those from `late_bias` on after the mask; elements
   // from a row to the next, and from a column to the next: 1, or 0 where one is for all.
   int biases, late_bias;
   const float* bias[kMaxAttentionBiases];
@@ -30,7 +30,7 @@ struct AttentionRows {
 };
 
 struct AttentionKernels {
-  // dst[r][c] = scale * src[r * stride + c], rows of dst one behind the other.
+  // dst[r][c] = scale * src[r * stride + c], rows of dst one after the other.
   void (*scale)(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
                 float* dst);
   // Dword [r / 2][c] of dst, which has `width` columns, is src[r][c] and src[r + 1][c] in bfloat16;

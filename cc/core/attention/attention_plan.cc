@@ -4,6 +4,7 @@
 
 #include "cc/base/machine.h"
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/attention/attention.h"
 
 namespace bd {
@@ -29,20 +30,18 @@ std::string Check(const AttentionDesc& d) {
     return product * sizeof(float);
   };
   if (!size(d.heads, d.queries).fits() || !size(d.kv_heads, d.keys).fits()) {
-    return "attention of " + std::to_string(d.queries) + " queries to " + std::to_string(d.keys) +
-           " keys: sizes must not be negative, nor too large";
+    return StrCat("attention of ", d.queries, " queries to ", d.keys,
+                  " keys: sizes must not be negative, nor too large");
   }
   if (d.heads > 0 && (d.kv_heads == 0 || d.heads % d.kv_heads != 0)) {
-    return "attention: " + std::to_string(d.heads) + " heads are no multiple of the " +
-           std::to_string(d.kv_heads) + " heads of keys and values";
+    return StrCat("attention: ", d.heads, " heads are no multiple of the ", d.kv_heads,
+                  " heads of keys and values");
   }
   if (d.num_biases < 0 || d.num_biases > kMaxAttentionBiases) {
-    return "attention adds at most " + std::to_string(kMaxAttentionBiases) + " biases, not " +
-           std::to_string(d.num_biases);
+    return StrCat("attention adds at most ", kMaxAttentionBiases, " biases, not ", d.num_biases);
   }
   if (d.late_biases < 0 || d.late_biases > d.num_biases) {
-    return "attention: " + std::to_string(d.late_biases) + " late biases are not among its " +
-           std::to_string(d.num_biases);
+    return StrCat("attention: ", d.late_biases, " late biases are not among its ", d.num_biases);
   }
   if (!std::isfinite(d.soft_cap) || d.soft_cap < 0.f) {
     return "attention: soft_cap must be positive, or 0 for none";
@@ -51,8 +50,8 @@ std::string Check(const AttentionDesc& d) {
     return bias.sequences > 0 && d.batch % bias.sequences == 0;
   };
   if (!std::all_of(d.biases, d.biases + d.num_biases, fits) || (d.has_mask && !fits(d.mask))) {
-    return "attention: the sequences of a bias or mask must divide the " + std::to_string(d.batch) +
-           " of the queries";
+    return StrCat("attention: the sequences of a bias or mask must divide the ", d.batch,
+                  " of the queries");
   }
   return "";
 }
@@ -81,7 +80,7 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
     *plan = std::move(p);
     return "";
   }
-  // Columns behind the last key are computed and not read, so that all blocks are whole.
+  // Columns after the last key are computed and not read, so that all blocks are whole.
   const int64_t key_blocks = CeilDiv(d.keys, kBlock);
   const int64_t group = d.heads / d.kv_heads;
   p.packs = group * d.queries >= kFewestPackedRows;

@@ -6,6 +6,7 @@
 
 #include "cc/base/bytes.h"
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/reorder/float_slice.h"
 
 namespace bd {
@@ -51,12 +52,11 @@ bool SameElsewhere(const TensorView& src, const TensorView& dst) {
 std::string Check(const ConcatDesc& desc) {
   if (desc.srcs.empty()) return "concat needs at least one input";
   if (!desc.ranges.empty() && desc.ranges.size() != desc.srcs.size()) {
-    return std::to_string(desc.ranges.size()) + " ranges of channels for " +
-           std::to_string(desc.srcs.size()) + " inputs";
+    return StrCat(desc.ranges.size(), " ranges of channels for ", desc.srcs.size(), " inputs");
   }
   if (!desc.src_quantizations.empty() && desc.src_quantizations.size() != desc.srcs.size()) {
-    return std::to_string(desc.src_quantizations.size()) + " quantizations for " +
-           std::to_string(desc.srcs.size()) + " inputs";
+    return StrCat(desc.src_quantizations.size(), " quantizations for ", desc.srcs.size(),
+                  " inputs");
   }
   std::string error = CheckTensor(desc.dst);
   if (error.empty() && desc.dst.blocks() > Size::kMostEntries)
@@ -71,8 +71,8 @@ std::string Check(const ConcatDesc& desc) {
     }
     if (error.empty() &&
         (range.first < 0 || range.count < 0 || range.first > src.c() - range.count)) {
-      error = "channels from " + std::to_string(range.first) + " on, " +
-              std::to_string(range.count) + " of them, are not all in " + src.ToString();
+      error = StrCat("channels from ", range.first, " on, ", range.count,
+                     " of them, are not all in ", src.ToString());
     }
     channels += range.count;
   }

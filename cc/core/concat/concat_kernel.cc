@@ -29,10 +29,8 @@ void Assemble(const LaneRun* runs, int num_runs, int64_t pixels, float* dst) {
   for (int r = 0; r < num_runs; ++r) CopyExact(runs[r], pixels - 1, dst);
 }
 
-constexpr ConcatKernels kKernels = {Assemble};
-
 }  // namespace
 
-const ConcatKernels& GetConcatKernels() { return kKernels; }
+constexpr ConcatKernels kConcatKernels = {Assemble};
 
 }  // namespace bd::BD_ISA

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/conv/common/conv_run.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/conv.h"
@@ -14,10 +15,10 @@
 namespace bd {
 namespace {
 
-Algorithm Variant(Algorithm room, const char* name, int variant, bool narrow) {
+Algorithm Variant(Algorithm room, const char* name, int variant, bool low_precision) {
   room.name = name;
   room.variant = variant;
-  room.narrow = narrow;
+  room.low_precision = low_precision;
   return room;
 }
 
@@ -40,8 +41,8 @@ std::vector<Algorithm> MakeTable() {
 
 std::string CheckPool(const ConvDesc& d) {
   if (d.pool_h != 2 || d.pool_w != 2) {
-    return "a convolution pools windows of 2x2, not of " + std::to_string(d.pool_h) + "x" +
-           std::to_string(d.pool_w) + "; use an op of its own";
+    return StrCat("a convolution pools windows of 2x2, not of ", d.pool_h, "x", d.pool_w,
+                  "; use an op of its own");
   }
   if (!d.dst.blocked()) return "a pooled result is nChw16c; add a reorder";
   for (const PostOp& op : d.post_ops.entries()) {
@@ -60,7 +61,7 @@ std::string CheckSrcBlocks(const ConvDesc& d) {
   int64_t least = 0;
   for (int64_t block : d.src_blocks) {
     if (block < least || (d.src.pixels() > 0 && block >= blocks)) {
-      return "source blocks must ascend within the wider tensor; one is " + std::to_string(block);
+      return StrCat("source blocks must ascend within the wider tensor; one is ", block);
     }
     least = block + 1;
   }
@@ -75,20 +76,20 @@ std::string CheckTypes(const ConvDesc& d) {
       src == DataType::bf16 && (t.weights == DataType::bf16 || t.weights == DataType::f32);
   const bool bytes = src == DataType::u8 && t.weights == DataType::s8;
   if (!floats && !bf16 && !bytes) {
-    return std::string("convolution takes float32, bfloat16, or uint8 with int8 weights, not ") +
-           d.src.ToString() + " with " + DataTypeName(t.weights) + " weights";
+    return StrCat("convolution takes float32, bfloat16, or uint8 with int8 weights, not ",
+                  d.src.ToString(), " with ", DataTypeName(t.weights), " weights");
   }
   for (DataType type : {dst, t.sum}) {
     if (type == DataType::f32 || (!floats && (type == DataType::bf16 || type == DataType::u8))) {
       continue;
     }
-    return std::string("a convolution of ") + DataTypeName(src) + " neither stores nor adds " +
-           DataTypeName(type);
+    return StrCat("a convolution of ", DataTypeName(src), " neither stores nor adds ",
+                  DataTypeName(type));
   }
   const int64_t products = d.kh() * d.kw() * (d.groups > 0 ? d.ic() / d.groups : 0);
   if (bytes && products > kMostInt8Products) {
-    return "sums of " + std::to_string(products) + " products of bytes may be no int32; at most " +
-           std::to_string(kMostInt8Products) + " are";
+    return StrCat("sums of ", products, " products of bytes may be no int32; at most ",
+                  kMostInt8Products, " are");
   }
   const ConvEpilogue e = MakeConvEpilogue(d, true);
   const auto is_operand = [](const PostOp& op) {
@@ -98,15 +99,15 @@ std::string CheckTypes(const ConvDesc& d) {
   const std::vector<PostOp>& rest = e.rest.entries();
   if (t.sum != DataType::f32 && !e.has_sum &&
       !(d.dst.blocked() && std::any_of(rest.begin(), rest.end(), is_operand))) {
-    return std::string("a sum of ") + DataTypeName(t.sum) +
-           " follows the bias at once, or is of a blocked dst and whole";
+    return StrCat("a sum of ", DataTypeName(t.sum),
+                  " follows the bias at once, or is of a blocked dst and whole");
   }
   if (e.has_sum && e.sum.input == OperandRef::kDst && t.sum != dst) {
     return "a sum of the previous dst is of its type";
   }
   if (dst != DataType::f32 && e.rest.ReadsDst()) {
-    return std::string("a sum of a previous dst of ") + DataTypeName(dst) +
-           " follows the bias at once; give it an operand";
+    return StrCat("a sum of a previous dst of ", DataTypeName(dst),
+                  " follows the bias at once; give it an operand");
   }
   const std::tuple<const char*, DataType, Quantization> quantized[] = {
       {"src", src, t.src_quantization},
@@ -140,8 +141,8 @@ std::string Check(const ConvDesc& d) {
   }
   if (std::string error = CheckWindows(d); !error.empty()) return error;
   if (std::max(d.sh(), d.sw()) > kMostStride) {
-    return "a convolution has strides of at most " + std::to_string(kMostStride) + "; got " +
-           std::to_string(d.sh()) + " and " + std::to_string(d.sw());
+    return StrCat("a convolution has strides of at most ", kMostStride, "; got ", d.sh(), " and ",
+                  d.sw());
   }
   if (std::string error = CheckSrcBlocks(d); !error.empty()) return error;
   if (std::string error = CheckSizes(d); !error.empty()) return error;
@@ -199,18 +200,17 @@ const std::vector<Algorithm>& ConvAlgorithms() {
 }
 
 std::string WhyNot(const Algorithm& algorithm, const ConvDesc& desc, Isa isa) {
-  if (desc.narrow() && !algorithm.narrow) return "src is not float32";
+  if (desc.low_precision() && !algorithm.low_precision) return "src is not float32";
   return algorithm.applies(algorithm, desc, isa);
 }
 
 std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan) {
   if (std::string error = Check(desc); !error.empty()) return error;
   const Algorithm* algorithm = Choose(desc, isa, threads);
-  if (algorithm == nullptr && desc.narrow()) {
-    return std::string("there is no convolution of ") + DataTypeName(desc.src.dtype()) +
-           " that pools, of groups that share blocks with algorithm direct, or from or to nhwc "
-           "with "
-           "such a sum; add an op of its own";
+  if (algorithm == nullptr && desc.low_precision()) {
+    return StrCat("there is no convolution of ", DataTypeName(desc.src.dtype()),
+                  " that pools, of groups that share blocks with algorithm direct, or from or to "
+                  "nhwc with such a sum; add an op of its own");
   }
   if (algorithm == nullptr) {  // of others `direct` or `direct_plain` applies always
     return "a convolution pools where Winograd's tiles hold whole windows (3x3 or 5x5, stride 1, "

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/core/reorder/float_slice.h"
 
@@ -15,7 +16,7 @@ namespace {
 // that is not worth waking a thread for.
 constexpr int64_t kTaskFloats = 1 << 15;
 constexpr int64_t kInlineFloats = 1 << 16;
-// Of bytes and of bfloat16: about 1 us of work each, behind a convolution whose threads are awake.
+// Of bytes and of bfloat16: about 1 us of work each, after a convolution whose threads are awake.
 constexpr int64_t kTaskBytes = 1 << 13;
 constexpr int64_t kInlineBytes = 1 << 14;
 
@@ -27,10 +28,10 @@ std::string Check(const EltwiseDesc& desc) {
   }
   if (src.c() < 1) return "element-wise work needs channels, got " + src.ToString();
   if (src.blocked() ? src.lanes() != kBlock : !src.channels_last()) {
-    return std::string(
-               "element-wise work is on blocks of 16 channels or on channels last, got "
-               "layout ") +
-           LayoutName(src.layout());
+    return StrCat(
+        "element-wise work is on blocks of 16 channels or on channels last, got "
+        "layout ",
+        LayoutName(src.layout()));
   }
   if (!src.blocked() && !(src.dense() && dst.dense())) {
     return "only blocked tensors can be parts of wider ones";
@@ -44,8 +45,8 @@ std::string Check(const EltwiseDesc& desc) {
     const bool by_element = op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor;
     const ElementType type = desc.arg_type(op.operand.input);
     if (type != ElementType() && (!by_element || op.operand.offset != 0)) {
-      return "operand #" + std::to_string(op.operand.input) + " of " + ToString(op) + " is " +
-             DataTypeName(type.dtype) + "; only whole tensors may be other than float32";
+      return StrCat("operand #", op.operand.input, " of ", ToString(op), " is ",
+                    DataTypeName(type.dtype), "; only whole tensors may be other than float32");
     }
   }
   return "";
@@ -123,7 +124,7 @@ class TypedRange {
   std::vector<float> slices_;  // src, dst, operands
 };
 
-// Whether a range of a narrow type is an affine map, which runs; from elements `from` of src and
+// Whether a range of low precision is an affine map, which runs; from elements `from` of src and
 // `to` of dst on.
 bool RunsAffine(const EltwisePlan& plan, const EltwiseRange& range, const void* src, int64_t from,
                 void* dst, int64_t to) {

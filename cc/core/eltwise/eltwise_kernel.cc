@@ -144,8 +144,8 @@ void Plain(const EltwiseRange& r) {
   });
 }
 
-// In steps of dst. Products and sums are rounded apart, since not all instruction sets have a fused
-// one. Factors with which some byte would be no int32 when rounded, or NaN, take another way.
+// In steps of dst. Products and sums are rounded separately, since not all instruction sets have a
+// fused one. Factors with which some byte would be no int32 when rounded, or NaN, take another way.
 bool AffineBytes(const EltwiseBytes& b) {
   const EltwiseRange& r = b.range;
   Affine affine;
@@ -189,10 +189,8 @@ bool AffineBf16(const EltwiseBf16& b) {
   return true;
 }
 
-constexpr EltwiseKernels kKernels = {Blocked, Plain, AffineBytes, AffineBf16};
-
 }  // namespace
 
-const EltwiseKernels& GetEltwiseKernels() { return kKernels; }
+constexpr EltwiseKernels kEltwiseKernels = {Blocked, Plain, AffineBytes, AffineBf16};
 
 }  // namespace bd::BD_ISA

@@ -60,7 +60,7 @@ void PackFip(Isa isa, int64_t rows, int64_t pair_taps, int64_t lanes, float* wei
 void FipRows::Book(int64_t rows, int64_t planes, int64_t copies, ScratchBook* book) {
   rows_ = rows;
   sums_ = book->Book<float>("terms", (planes + 3) * rows, copies);
-  apart_ = book->Book<uint8_t>("apart", rows, copies);
+  unpaired_ = book->Book<uint8_t>("unpaired", rows, copies);
   calls_ = book->Book<FipCall>("scale", rows > 0 ? planes : 0, copies);
 }
 
@@ -71,12 +71,12 @@ void FipRows::Prepare(Isa isa, const Scratch& scratch, int64_t copy, const FipSo
   float* const squares = terms + a.planes * rows_;
   float* const sums = squares + rows_;
   float* const all = sums + rows_;
-  uint8_t* const apart = scratch.Grant(apart_, copy);
+  uint8_t* const unpaired = scratch.Grant(unpaired_, copy);
   const int64_t n = a.taps * kBlock;
-  FipRangeArgs range = {squares, all, all, a.rows, 0, static_cast<float>(ShapeOf(n)), -1, apart};
+  FipRangeArgs range = {squares, all, all, a.rows, 0, static_cast<float>(ShapeOf(n)), -1, unpaired};
   double scales = 0;
   bool any = false;
-  std::fill_n(apart, a.rows, uint8_t{0});
+  std::fill_n(unpaired, a.rows, uint8_t{0});
   for (int64_t plane = 0; plane < a.planes; ++plane, range.sums = sums) {
     float* const of_plane = terms + plane * rows_;
     const double total =
@@ -99,9 +99,9 @@ void FipRows::Prepare(Isa isa, const Scratch& scratch, int64_t copy, const FipSo
     scales += up;
     range.most = static_cast<float>(n * kMost * kMost * up * up);
     if (plane + 1 == a.planes) range.least = static_cast<float>(n * scales / kMost);
-    any |= kernels.mark_apart(range);
+    any |= kernels.mark_unpaired(range);
   }
-  for (int64_t plane = 0; any && plane < a.planes; ++plane) calls[plane].apart = apart;
+  for (int64_t plane = 0; any && plane < a.planes; ++plane) calls[plane].unpaired = unpaired;
 }
 
 void FipRows::BookCopied(int64_t k, int64_t rows, int64_t copies, ScratchBook* book) {

@@ -10,18 +10,19 @@
 //
 // So sums in pairs round relative to the scale that rows share, while a plain sum of products
 // rounds relative to these. Rows (pixels, tiles) whose numbers are much smaller or larger than the
-// scale, or of which a few exceed all others, stand apart: the register tiles that hold them
+// scale, or of which a few exceed all others, stay unpaired: the register tiles that hold them
 // multiply the same packed weights without pairs. The same holds for panels with such columns of
 // weights. What is left of the error is bounded by a row's own numbers:
 //
 //   with r = a row's root mean square and m = the mean of its magnitudes, in units of 2^e,
-//   not apart  <=>  r <= 32  and  m >= 1 / 32  and  m >= r max(0.15, 1.5 / sqrt(n))
+//   paired  <=>  r <= 32  and  m >= 1 / 32  and  m >= r max(0.15, 1.5 / sqrt(n))
 //   error of a sum of n products in pairs  <=  c eps n (r^2 + 1) / 2 |w|  <=  c' eps sum |x| |w|
 //
 // where |w| stands for the mean of a column, which the third condition, of columns, ties to its
-// root mean square. Infinities and NaN are apart, and so are rows of zeros, whose sums are exactly
-// zero. Of several matrices whose products end in the same outputs (Winograd's planes), m is that
-// of a row in all of them: a plane of small numbers may round more than these alone would allow.
+// root mean square. Infinities and NaN stay unpaired, and so are rows of zeros, whose sums are
+// exactly zero. Of several matrices whose products end in the same outputs (Winograd's planes), m
+// is that of a row in all of them: a plane of small numbers may round more than these alone would
+// allow.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,7 @@ struct FipSource {
   const float* src;
   float* own;  // src, where its numbers may be divided by the scale; null: weights are multiplied
   const int64_t* tap_offsets;
-  int64_t taps = 0, all_taps = 0;  // whole ones, which are in pairs; with those behind them
+  int64_t taps = 0, all_taps = 0;  // whole ones, which are in pairs; with those after them
   int64_t rows = 0, planes = 1, plane_stride = 0;
   const int* exponent = nullptr;  // e, where these are some of the rows that share it
   int of_packed = 0;              // weights are packed times 2^of_packed; where own is null
@@ -83,7 +84,7 @@ class FipRows {
   std::vector<int64_t> tap_offsets_;  // of copied rows
   ScratchPiece<float> data_;
   ScratchPiece<float> sums_;  // terms of each plane; squares, magnitudes, magnitudes of all planes
-  ScratchPiece<uint8_t> apart_;
+  ScratchPiece<uint8_t> unpaired_;
   ScratchPiece<FipCall> calls_;  // one a plane
 };
 

@@ -25,9 +25,9 @@ struct Range {
 };
 
 // So many rows multiply a B that widens as it is packed: widening a panel takes as long as two or
-// three rows, and narrow weights cost each tile of rows an eighth of its time.
+// three rows, and low-precision weights cost each tile of rows an eighth of its time.
 constexpr int64_t kMostNarrowRows = 20;
-bool StaysNarrow(const GemmPlan& plan, int64_t rows) {
+bool StaysLowPrecision(const GemmPlan& plan, int64_t rows) {
   return plan.desc.widens && rows <= kMostNarrowRows;
 }
 
@@ -45,7 +45,7 @@ int64_t RowsOfGroup(const GemmPlan& plan) {
 // segment of rows, and a panel of B, widened, for each thread.
 struct FloatRoom {
   FloatRoom(const GemmPlan& plan, int64_t rows) {
-    if (StaysNarrow(plan, rows)) {
+    if (StaysLowPrecision(plan, rows)) {
       if (!InDigits(plan) || plan.desc.k == 0) return;
       digits = book.Book<int8_t>("digits", Size(rows) * DigitBytes(plan.desc.b, plan.desc.k));
       scales = book.Book<float>("scales", rows);
@@ -136,7 +136,7 @@ Quantization QuantizationOfA(const GemmPlan& plan) {
   return a;
 }
 
-// What tiles read of columns [column, column + width), zeros behind the last column.
+// What tiles read of columns [column, column + width), zeros after the last column.
 void CopyColumns(const float* from, int64_t column, int64_t width, int64_t n, float* to) {
   const int64_t valid = std::min(width, n - column);
   std::memset(to + valid, 0, (width - valid) * sizeof(float));
@@ -184,7 +184,7 @@ const float* NarrowBlock(const GemmPlan& plan, const GemmArgs& args, int64_t blo
   return args.packed + block * PanelFloats(plan.desc.b, plan.desc.k);
 }
 
-// A panel of B that widens as one of floats, with what pairs need behind it.
+// A panel of B that widens as one of floats, with what pairs need after it.
 void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, float* to) {
   const int64_t width = panel.blocks * kBlock;
   const ProductKernels& kernels = ProductKernelsFor(plan.isa);
@@ -345,9 +345,9 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& i
 
 int64_t AllTaps(const GemmPlan& plan) { return static_cast<int64_t>(plan.tap_offsets.size()); }
 
-// Rows of A as they are times some panels, of K some taps. `behind` are weights to bring along.
+// Rows of A as they are times some panels, of K some taps. `after` are weights to bring along.
 void RunTaps(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, Range rows,
-             Range panels, Range taps, const float* behind, float* widened) {
+             Range panels, Range taps, const float* ahead, float* widened) {
   const int64_t count = rows.end - rows.begin;
   PanelCall<Panel> call;
   call.isa = plan.isa;
@@ -357,7 +357,7 @@ void RunTaps(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, 
   call.end = panels.end;
   call.packed = args.packed;
   call.first_row = taps.begin * kGemmTap;
-  call.behind = behind;
+  call.ahead = ahead;
   call.tap_offsets = plan.tap_offsets.data() + taps.begin;
   call.taps = std::min(taps.end, plan.taps) - taps.begin;
   call.tap_length = kGemmTap;
@@ -417,8 +417,8 @@ void RunPlain(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows,
     const Range some = {rows.begin + of_count.begin, rows.begin + of_count.end};
     for (int64_t t0 = 0, t1; t0 < all; t0 = t1) {
       t1 = std::min(all, t0 + plan.pass_taps);
-      const float* behind = t1 < all ? weights(t1) : part + 1 < parts ? weights(0) : nullptr;
-      RunTaps(plan, args, a_rows, some, panels, {t0, t1}, behind, nullptr);
+      const float* ahead = t1 < all ? weights(t1) : part + 1 < parts ? weights(0) : nullptr;
+      RunTaps(plan, args, a_rows, some, panels, {t0, t1}, ahead, nullptr);
     }
   }
 }
@@ -443,9 +443,9 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const FloatRoom& paire
       call.packed = widened;
       call.asks_ahead = false;
     }
-    // Behind a panel that is widened stands what belongs to its own columns.
+    // After a panel that is widened stands what belongs to its own columns.
     const float* columns = widened == nullptr ? args.packed : widened - panel.first_block * kBlock;
-    call.behind = widened == nullptr && g + 1 < panels.end ? call.Weights(g + 1, 0) : nullptr;
+    call.ahead = widened == nullptr && g + 1 < panels.end ? call.Weights(g + 1, 0) : nullptr;
     for (int64_t begin = rows.begin; begin < rows.end;) {
       const int64_t segment = begin / paired.segment_rows, first = begin % paired.segment_rows;
       const int64_t end = paired.RowsOf(segment, rows.end).end;
@@ -456,7 +456,7 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const FloatRoom& paire
       pairs.unscale = columns + plan.unscale;
       pairs.column_terms = columns + plan.terms;
       RunPanels(call, bind, EvenRows(a, end - begin, kBlock));
-      call.behind = nullptr;  // is coming
+      call.ahead = nullptr;  // is coming
       begin = end;
     }
   }
@@ -542,13 +542,13 @@ void SplitNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Threa
 }  // namespace
 
 int64_t GemmScratchBytes(const GemmPlan& plan, int64_t rows) {
-  if (IsNarrow(plan.family)) return CopiedRows(plan, rows).book.bytes();
+  if (IsLowPrecision(plan.family)) return CopiedRows(plan, rows).book.bytes();
   return FloatRoom(plan, rows).book.bytes();
 }
 
 void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool) {
   if (rows == 0 || plan.panels.empty()) return;
-  if (StaysNarrow(plan, rows)) return SplitNarrow(plan, args, rows, pool);
+  if (StaysLowPrecision(plan, rows)) return SplitNarrow(plan, args, rows, pool);
   const FloatRoom room(plan, rows);
   const Scratch scratch(args.scratch);
   const auto widened = [&](int thread) {
@@ -556,9 +556,9 @@ void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPoo
   };
   if (!InPairs(plan, rows)) {
     RowsOfA a = {static_cast<const float*>(args.a), args.a_row_stride, nullptr};
-    if (IsNarrow(plan.family) && ReadsInPlace(plan, args.a_row_stride)) {
+    if (IsLowPrecision(plan.family) && ReadsInPlace(plan, args.a_row_stride)) {
       a.stride /= PerDword(plan.family);
-    } else if (IsNarrow(plan.family)) {
+    } else if (IsLowPrecision(plan.family)) {
       a = CopyRows(plan, args, rows, pool);
     }
     return Split(plan, rows, pool, [&](Range r, Range panels, int thread) {

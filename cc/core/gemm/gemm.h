@@ -30,7 +30,7 @@
 //   bf16 or f32     bf16, f32   bf16, where one of them is bf16: floats are rounded
 //   u8, s8          s8          bytes, which stand for a_quantization and b_scales[n]
 //   f32             s8          bytes: each row of A gets a scale by its largest magnitude
-//   f32             bf16, s8    f32, with GemmDesc::widens: B is narrow in memory only
+//   f32             bf16, s8    f32, with GemmDesc::widens: B is of low precision in memory only
 //   f32             u8          the same of 4 bits, with GemmDesc::group
 //
 // A B of u8 is [ceil(k / 2)][n]: the lower four bits of a byte are an even row, the upper four the
@@ -83,14 +83,14 @@ struct GemmPlan {
   int64_t packed_bytes = 0;
   TileFamily family = TileFamily::kStrided;  // of rows that are not in pairs
   int64_t k_dwords = 0;                      // what tiles read of a row of A
-  std::vector<int64_t> tap_offsets;  // runs of K, the last one shorter; of narrow types in bytes
+  std::vector<int64_t> tap_offsets;  // runs of K, the last one shorter; of low precision in bytes
   int64_t taps = 0, tail_length = 0;
   int64_t pass_taps = 0;  // of a pass of K; 0: all
   int64_t pass_rows = 0;  // whose part of a pass stays in L2
   bool pairs = false;
   int64_t unscale = 0, terms = 0;  // pairs: floats into the packed matrix, a column each
   int64_t sums = 0;                // bytes: the same, an int32 a column: its sum
-  // Where B widens: of a panel as floats, with what pairs need behind it; unscale and terms are
+  // Where B widens: of a panel as floats, with what pairs need after it; unscale and terms are
   // floats into that, then.
   int64_t widened_floats = 0;
 
@@ -116,7 +116,7 @@ void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* p
 // k rows of at most 16 columns of B, bf16, s8 or u8, as lines of product_kernel.h.
 void PackLines(DataType type, const GemmB& b, int64_t k, int64_t columns, float* out);
 
-// `rows` rows of floats of a panel of `columns` columns, 16 * blocks floats a row, zero behind
+// `rows` rows of floats of a panel of `columns` columns, 16 * blocks floats a row, zero after
 // them.
 void PackPanel(const GemmB& b, int64_t rows, int64_t columns, int64_t blocks, float* out);
 

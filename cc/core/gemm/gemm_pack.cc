@@ -1,4 +1,4 @@
-// B into panels: [panel][k][block of panel][16], zero behind the last column; of narrow types a
+// B into panels: [panel][k][block of panel][16], zero after the last column; of low precision a
 // dword is several k.
 #include <xmmintrin.h>
 
@@ -98,7 +98,7 @@ void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* p
     const Panel& panel = plan.panels[g];
     const int64_t column = panel.first_block * kBlock;
     const int64_t columns = std::min(panel.blocks * kBlock, plan.desc.n - column);
-    if (IsNarrow(plan.family)) return PackNarrowPanel(plan, b, panel, columns, packed);
+    if (IsLowPrecision(plan.family)) return PackNarrowPanel(plan, b, panel, columns, packed);
     const auto from = [&](int64_t c) {
       return GemmB{BytesFrom(b.data, c * b.column_stride * SizeOf(plan.desc.b)), b.row_stride,
                    b.column_stride};

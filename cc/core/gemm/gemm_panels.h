@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <vector>
 
 #include "cc/base/bytes.h"
 #include "cc/base/cpu/isa.h"
@@ -40,8 +39,8 @@ enum class TileFamily {
   kBf16,      // as kStrided, in dwords of two numbers of bfloat16 (narrow_kernel.h)
   kInt8,      // as kStrided, in dwords of four bytes
   kWords,     // the same in dwords of two bytes that were widened to 16 bits
-  kWordSums,  // the same of any words, with nothing behind the sums
-  kBf16Sums,  // as kBf16, with nothing behind the sums; with AVX512_BF16
+  kWordSums,  // the same of any words, with nothing after the sums
+  kBf16Sums,  // as kBf16, with nothing after the sums; with AVX512_BF16
 };
 
 inline bool IsBytes(TileFamily family) {
@@ -50,13 +49,13 @@ inline bool IsBytes(TileFamily family) {
 inline bool IsBfloat16(TileFamily family) {
   return family == TileFamily::kBf16 || family == TileFamily::kBf16Sums;
 }
-inline bool IsNarrow(TileFamily family) {
+inline bool IsLowPrecision(TileFamily family) {
   return IsBfloat16(family) || family == TileFamily::kWordSums || IsBytes(family);
 }
 
 // Numbers of A, neighbours along K, in what a tile reads at once: 4 bytes of memory.
 inline int64_t PerDword(TileFamily family) {
-  return family == TileFamily::kInt8 ? 4 : IsNarrow(family) ? 2 : 1;
+  return family == TileFamily::kInt8 ? 4 : IsLowPrecision(family) ? 2 : 1;
 }
 
 // The kernels for a panel by rows - 1, and the rows of the widest of them. Tasks have multiples of
@@ -136,9 +135,10 @@ struct PrefetchShare {
 
 // What a call that multiplies in pairs knows beside A and B: fip.h.
 struct FipCall {
-  const float* terms = nullptr;    // of row 0 of A; null: nothing is in pairs
-  const uint8_t* apart = nullptr;  // of row 0: rows that are multiplied without pairs; null: none
-  int exponent = 0;                // of the scale of these rows
+  const float* terms = nullptr;  // of row 0 of A; null: nothing is in pairs
+  const uint8_t* unpaired =
+      nullptr;       // of row 0: rows that are multiplied without pairs; null: none
+  int exponent = 0;  // of the scale of these rows
   float of_weights = 1.f, of_sums = 1.f;  // what both are multiplied by for it
   float* scaled = nullptr;                // room for a panel whose weights are
   // Of column 0 of B: what sums are multiplied by, 0 where all weights are 0; and terms, NaN where
@@ -147,7 +147,7 @@ struct FipCall {
 
   void Advance(int64_t rows) {
     if (terms != nullptr) terms += rows;
-    if (apart != nullptr) apart += rows;
+    if (unpaired != nullptr) unpaired += rows;
   }
 };
 
@@ -170,7 +170,7 @@ struct PanelCall {
   int64_t begin = 0, end = 0;     // the panels of this call
   const float* packed = nullptr;  // B
   int64_t first_row = 0;          // the row of each panel's B at which the call begins
-  const float* behind = nullptr;  // weights to bring along with the last panel
+  const float* ahead = nullptr;   // weights to bring along with the last panel
   const int64_t* tap_offsets = nullptr;
   int64_t taps = 0, tap_length = kBlock, tail_taps = 0, tail_length = 0;
   int64_t px_stride = kBlock, unit = sizeof(float);
@@ -227,11 +227,11 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
     const TileKernel* const plain =
         TilesOf(call.isa, TileFamily::kStrided, call.panels[g].blocks, whole.valid_lanes);
     const int64_t dst_bytes = whole.tensors.dst_bytes, sum_bytes = whole.tensors.sum_bytes;
-    const uint8_t* const apart_rows = call.pairs != nullptr ? call.pairs->apart : nullptr;
-    const bool panel_apart = call.pairs != nullptr && std::isnan(in_pairs.terms[0]);
-    const auto is_apart = [&](int64_t row, int64_t px) {
-      return panel_apart || std::any_of(apart_rows + row, apart_rows + row + px,
-                                        [](uint8_t apart) { return apart != 0; });
+    const uint8_t* const unpaired_rows = call.pairs != nullptr ? call.pairs->unpaired : nullptr;
+    const bool panel_unpaired = call.pairs != nullptr && std::isnan(in_pairs.terms[0]);
+    const auto is_unpaired = [&](int64_t row, int64_t px) {
+      return panel_unpaired || std::any_of(unpaired_rows + row, unpaired_rows + row + px,
+                                           [](uint8_t unpaired) { return unpaired != 0; });
     };
     rows.Start(std::min(TilePixels(call.isa, call.family, call.panels[g].blocks),
                         RowsInCache(call.px_stride * call.unit)));
@@ -251,7 +251,7 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
       share.next = !call.asks_ahead   ? nullptr
                    : t1 < all_taps    ? weights
                    : g + 1 < call.end ? call.Weights(g + 1, call.first_row)
-                                      : call.behind;
+                                      : call.ahead;
       e = whole;
       if (!first) {
         e.bias = nullptr;
@@ -282,12 +282,12 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
           family[px - 1](a);
           share.Pass(count, &a);
         };
-        if (apart_rows == nullptr && !panel_apart) return multiply(kernels, 0, tiles);
+        if (unpaired_rows == nullptr && !panel_unpaired) return multiply(kernels, 0, tiles);
         for (int64_t begin = 0, end; begin < tiles; begin = end) {
-          const bool apart = is_apart(row + begin * px, px);
+          const bool unpaired = is_unpaired(row + begin * px, px);
           end = begin + 1;
-          while (end < tiles && is_apart(row + end * px, px) == apart) ++end;
-          multiply(apart ? plain : kernels, begin, end - begin);
+          while (end < tiles && is_unpaired(row + end * px, px) == unpaired) ++end;
+          multiply(unpaired ? plain : kernels, begin, end - begin);
         }
       });
       t0 = t1;

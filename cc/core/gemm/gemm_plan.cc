@@ -3,6 +3,7 @@
 
 #include "cc/base/machine.h"
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm.h"
 #include "cc/core/gemm/narrow_pack.h"
@@ -18,8 +19,8 @@ constexpr int64_t kPassBytes = 24 << 10;
 TileFamily FamilyOf(const GemmDesc& d) {
   const auto is_float = [](DataType t) { return t == DataType::f32 || t == DataType::bf16; };
   if (d.widens) {
-    const bool narrow = d.b == DataType::bf16 || d.b == DataType::s8 || d.b == DataType::u8;
-    return d.a == DataType::f32 && narrow ? TileFamily::kStrided : TileFamily::kBlocked;
+    const bool low_precision = d.b == DataType::bf16 || d.b == DataType::s8 || d.b == DataType::u8;
+    return d.a == DataType::f32 && low_precision ? TileFamily::kStrided : TileFamily::kBlocked;
   }
   if (d.a == DataType::f32 && d.b == DataType::f32) return TileFamily::kStrided;
   if (is_float(d.a) && is_float(d.b)) return TileFamily::kBf16;
@@ -33,17 +34,16 @@ std::string CheckTypes(const GemmDesc& d) {
       std::string(" product of ") + DataTypeName(d.a) + " and " + DataTypeName(d.b);
   if (family == TileFamily::kBlocked) return "there is no" + product + "; convert one before";
   if (d.b == DataType::u8 && (d.group < 1 || (d.group % 8 != 0 && d.group < d.k))) {
-    return "weights of 4 bits share a step in groups of 8 rows, 16, ..; got " +
-           std::to_string(d.group);
+    return StrCat("weights of 4 bits share a step in groups of 8 rows, 16, ..; got ", d.group);
   }
   for (DataType type : {d.tensors.dst.dtype, d.tensors.sum.dtype}) {
     if (type == DataType::f32) continue;
-    if (IsNarrow(family) && (type == DataType::bf16 || type == DataType::u8)) continue;
+    if (IsLowPrecision(family) && (type == DataType::bf16 || type == DataType::u8)) continue;
     return "a" + product + " neither stores nor adds " + DataTypeName(type);
   }
   if (family == TileFamily::kInt8 && d.k > kMostInt8Products) {
-    return "sums of " + std::to_string(d.k) + " products of bytes may be no int32; at most " +
-           std::to_string(kMostInt8Products) + " are";
+    return StrCat("sums of ", d.k, " products of bytes may be no int32; at most ",
+                  kMostInt8Products, " are");
   }
   return "";
 }
@@ -53,8 +53,7 @@ std::string CheckTypes(const GemmDesc& d) {
 std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
   if (!(std::max(desc.k, desc.n) <= kBlock * Size::kMostEntries) ||
       !(Size(desc.k) * desc.n * sizeof(float)).fits()) {
-    return "a product of " + std::to_string(desc.k) + " by " + std::to_string(desc.n) +
-           " has a negative size, or is too large";
+    return StrCat("a product of ", desc.k, " by ", desc.n, " has a negative size, or is too large");
   }
   if (std::string error = CheckTypes(desc); !error.empty()) return error;
   *plan = GemmPlan();
@@ -63,7 +62,7 @@ std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
   plan->desc.tensors.sum_bytes = SizeOf(desc.tensors.sum.dtype);
   plan->isa = isa;
   plan->family = FamilyOf(desc);
-  const bool narrow = IsNarrow(plan->family);
+  const bool low_precision = IsLowPrecision(plan->family);
   const int64_t k = plan->k_dwords = CeilDiv(desc.k, PerDword(plan->family));
   const int64_t blocks = CeilDiv(desc.n, kBlock), widest = GemmKernelsFor(isa).tile_blocks;
   int64_t offset = 0;
@@ -73,7 +72,7 @@ std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
     offset += k * of_panel * kBlock;
   }
   if (desc.widens) offset = k * std::min(blocks, widest) * kBlock;
-  plan->pairs = desc.pairs && !narrow && GainsFromFip(isa);
+  plan->pairs = desc.pairs && !low_precision && GainsFromFip(isa);
   if (plan->pairs) {
     const int64_t of_all = (desc.widens ? widest : blocks) * kBlock;
     plan->unscale = offset;
@@ -92,12 +91,12 @@ std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
   plan->taps = k / kGemmTap;
   plan->tail_length = k % kGemmTap;
   // Narrow tiles count bytes.
-  const int64_t tap = kGemmTap * (narrow ? static_cast<int64_t>(sizeof(float)) : 1);
+  const int64_t tap = kGemmTap * (low_precision ? static_cast<int64_t>(sizeof(float)) : 1);
   for (int64_t t = 0; t * kGemmTap < k; ++t) plan->tap_offsets.push_back(t * tap);
   const int64_t all = static_cast<int64_t>(plan->tap_offsets.size());
   const int64_t most =
       kPassBytes / (kGemmTap * widest * kBlock * static_cast<int64_t>(sizeof(float)));
-  if (all > 0 && !narrow) {
+  if (all > 0 && !low_precision) {
     plan->pass_taps = CeilDiv(all, CeilDiv(all, std::max<int64_t>(1, most)));
     const int64_t floats = std::min(k, plan->pass_taps * kGemmTap);
     plan->pass_rows =

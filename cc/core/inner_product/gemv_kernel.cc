@@ -127,11 +127,9 @@ void MultiplyUpTo(const GemvArgs& a) {
   }
 }
 
-constexpr GemvKernels kTable = {kRowsLimit, kKeptRowsLimit, CountMet<kRowsLimit>,
-                                MultiplyUpTo<kRowsLimit>};
-
 }  // namespace
 
-const GemvKernels& GetGemvKernels() { return kTable; }
+constexpr GemvKernels kGemvKernels = {kRowsLimit, kKeptRowsLimit, CountMet<kRowsLimit>,
+                                      MultiplyUpTo<kRowsLimit>};
 
 }  // namespace bd::BD_ISA

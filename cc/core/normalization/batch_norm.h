@@ -10,7 +10,7 @@
 //   dx    = gamma r (dy - dbeta / M - r (x - mean) dgamma / M)
 //           + dmean / M + 2 (x - mean) dvariance / M
 //
-// Where a ReLU or ReLU6 stood behind y, ddst may be the gradient of its result: then dy is ddst
+// Where a ReLU or ReLU6 stood after y, ddst may be the gradient of its result: then dy is ddst
 // where y, which is computed again, lies inside the clamp, and 0 elsewhere.
 //
 // Each way is two passes over the tensors, all that the definition allows. A thread takes a block
@@ -67,7 +67,7 @@ struct BatchNormGradArgs {
   float* dsrc = nullptr;  // may be ddst
   float *dgamma = nullptr, *dbeta = nullptr;
   void* scratch = nullptr;
-  BatchNormClamp clamp = BatchNormClamp::kNone;  // behind dst
+  BatchNormClamp clamp = BatchNormClamp::kNone;  // after dst
 };
 void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, ThreadPool& pool);
 

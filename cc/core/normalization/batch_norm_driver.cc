@@ -21,7 +21,7 @@ struct Sums {
   }
 };
 
-// What the kernels take, and zeros behind the channels.
+// What the kernels take, and zeros after the channels.
 struct Lanes {
   alignas(64) float mean[kBlock] = {}, scale[kBlock] = {}, shift[kBlock] = {};
   alignas(64) float slope[kBlock] = {}, offset[kBlock] = {};

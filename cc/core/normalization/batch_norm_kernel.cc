@@ -109,13 +109,13 @@ void Gradient(const float* x, const float* dy, int64_t pixels, const float* mean
 
 constexpr BatchNormClamp kNone = BatchNormClamp::kNone, kRelu = BatchNormClamp::kRelu,
                          kRelu6 = BatchNormClamp::kRelu6;
-constexpr BatchNormKernels kTable = {Moments,
-                                     Normalize,
-                                     {Products<kNone>, Products<kRelu>, Products<kRelu6>},
-                                     {Gradient<kNone>, Gradient<kRelu>, Gradient<kRelu6>}};
 
 }  // namespace
 
-const BatchNormKernels& GetBatchNormKernels() { return kTable; }
+constexpr BatchNormKernels kBatchNormKernels = {
+    Moments,
+    Normalize,
+    {Products<kNone>, Products<kRelu>, Products<kRelu6>},
+    {Gradient<kNone>, Gradient<kRelu>, Gradient<kRelu6>}};
 
 }  // namespace bd::BD_ISA

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 
 namespace bd {
 namespace {
@@ -39,10 +40,11 @@ void ForTasks(const LayerNormPlan& plan, ThreadPool& pool, Body&& body) {
 std::string MakeLayerNormPlan(const LayerNormDesc& desc, Isa isa, LayerNormPlan* plan) {
   if (desc.channels < 1 ||
       !(Size(desc.images) * desc.pixels * RoundUp(desc.channels, kBlock)).fits()) {
-    return "layer normalisation of " + std::to_string(desc.images) + " images of " +
-           std::to_string(desc.pixels) + " pixels of " + std::to_string(desc.channels) +
-           " channels: sizes must not be negative, nor their product above 2^47, and there must be "
-           "a channel";
+    return StrCat(
+        "layer normalisation of ", desc.images, " images of ", desc.pixels, " pixels of ",
+        desc.channels,
+        " channels: sizes must not be negative, nor their product above 2^47, and there must be "
+        "a channel");
   }
   LayerNormPlan p;
   p.desc = desc;

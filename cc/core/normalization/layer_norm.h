@@ -8,7 +8,7 @@
 //
 //   LayerNormDesc -> MakeLayerNormPlan -> LayerNormPlan (immutable) -> RunLayerNorm
 //
-// src and dst are both [images, ceil(C / 16), pixels, 16], with zeros behind channel C, or both
+// src and dst are both [images, ceil(C / 16), pixels, 16], with zeros after channel C, or both
 // plain [images, pixels, C].
 #pragma once
 

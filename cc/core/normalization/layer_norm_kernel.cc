@@ -39,7 +39,7 @@ inline void SumChannels(const float* src, int64_t channels, int64_t block_stride
   }
 }
 
-// What lies behind the last channel of a block: `valid` lanes are stored, and zeros behind them
+// What lies after the last channel of a block: `valid` lanes are stored, and zeros after them
 // where they are there.
 inline void StoreValid(const LayerNormArgs& a, float* dst, Vec x, int valid) {
   if (valid == kLanes) {
@@ -51,7 +51,7 @@ inline void StoreValid(const LayerNormArgs& a, float* dst, Vec x, int valid) {
   }
 }
 
-// The strip stays in L1 between its three passes. Lanes behind the last channel need care in the
+// The strip stays in L1 between its three passes. Lanes after the last channel need care in the
 // second pass only, and in the third, whose result is zero there even if the mean is NaN.
 template <int kPx>
 void ForwardStrip(const LayerNormArgs& a, int64_t at) {
@@ -185,12 +185,10 @@ void Strips(const LayerNormArgs& a) {
   for (; p < a.pixels; ++p) kOne(a, p * a.pixel_stride);
 }
 
-constexpr LayerNormKernels kKernels = {
-    Strips<kPixels, ForwardStrip<kPixels>, ForwardStrip<1>>,
-    Strips<kGradPixels, BackwardStrip<kGradPixels>, BackwardStrip<1>>};
-
 }  // namespace
 
-const LayerNormKernels& GetLayerNormKernels() { return kKernels; }
+constexpr LayerNormKernels kLayerNormKernels = {
+    Strips<kPixels, ForwardStrip<kPixels>, ForwardStrip<1>>,
+    Strips<kGradPixels, BackwardStrip<kGradPixels>, BackwardStrip<1>>};
 
 }  // namespace bd::BD_ISA

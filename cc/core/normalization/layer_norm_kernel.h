@@ -14,7 +14,7 @@ struct LayerNormArgs {
   const float* gamma;
   int64_t pixels, channels;
   int64_t block_stride, pixel_stride;  // floats from 16 channels to the next, from pixel to pixel
-  bool blocked;                        // lanes behind the last channel are there, and get zeros
+  bool blocked;                        // lanes after the last channel are there, and get zeros
   float epsilon;
   bool centered;  // else the mean counts as 0
   // Forward; dst may be src.

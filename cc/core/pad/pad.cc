@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 
 namespace bd {
 
@@ -16,14 +17,12 @@ std::string MakePadPlan(const PadDesc& desc, PadPlan* plan) {
     if (!Size(size).fits()) return "sizes must be in [0, 2^47]";
   }
   if (desc.dst_height() < 0 || desc.dst_width() < 0) {
-    return "paddings cut off more than " + std::to_string(desc.height) + "x" +
-           std::to_string(desc.width) + " pixels";
+    return StrCat("paddings cut off more than ", desc.height, "x", desc.width, " pixels");
   }
   const Size row = Size(desc.dst_width()) * kBlock * SizeOf(desc.type.dtype);
   if (!(row * desc.dst_height() * desc.planes).fits()) {
-    return "a result of " + std::to_string(desc.planes) + " planes of " +
-           std::to_string(desc.dst_height()) + "x" + std::to_string(desc.dst_width()) +
-           " pixels is too large";
+    return StrCat("a result of ", desc.planes, " planes of ", desc.dst_height(), "x",
+                  desc.dst_width(), " pixels is too large");
   }
   PadPlan p;
   p.desc = desc;

@@ -42,10 +42,8 @@ void PoolGradOneRow(const PoolGradRow& row) {
   }
 }
 
-constexpr PoolGradKernels kKernels = {{PoolGradOneRow<MaxGrad>, PoolGradOneRow<AvgGrad>}};
-
 }  // namespace
 
-const PoolGradKernels& GetPoolGradKernels() { return kKernels; }
+constexpr PoolGradKernels kPoolGradKernels = {{PoolGradOneRow<MaxGrad>, PoolGradOneRow<AvgGrad>}};
 
 }  // namespace bd::BD_ISA

@@ -36,7 +36,7 @@ template <typename Op, typename T>
 struct Finisher {
   explicit Finisher(const PoolRow&) {}
   template <int n>
-  inline __attribute__((always_inline)) void Store(T* dst, const Vec (&v)[n], Vec count) const {
+  BD_INLINE void Store(T* dst, const Vec (&v)[n], Vec count) const {
 #pragma GCC unroll 8
     for (int i = 0; i < n; ++i) StoreAs(dst + i * kBlock, Op::Finish(v[i], count));
   }
@@ -52,8 +52,7 @@ struct Finisher<AvgOp, uint8_t> {
         most(static_cast<float>(255 - row.to.zero_point)),
         to_zero(SetInt(row.to.zero_point)) {}
   template <int n>
-  inline __attribute__((always_inline)) void Store(uint8_t* dst, const Vec (&sums)[n],
-                                                   Vec count) const {
+  BD_INLINE void Store(uint8_t* dst, const Vec (&sums)[n], Vec count) const {
     const Vec zeros = Mul(zero, count), factor = Div(step, count);
 #pragma GCC unroll 8
     for (int i = 0; i < n; ++i) {
@@ -262,9 +261,8 @@ struct ByteAverage {
 // Outputs [begin, end), all of windows that have as many elements. Columns beside the row are
 // zeros.
 template <int kKernel, int kStride>
-inline __attribute__((always_inline)) void AverageColumns(const PoolRow& row,
-                                                          const ByteAverage& average, int64_t begin,
-                                                          int64_t end) {
+BD_INLINE void AverageColumns(const PoolRow& row, const ByteAverage& average, int64_t begin,
+                              int64_t end) {
   const uint16_t* const columns = row.columns + (begin * kStride - row.pad) * kBlock;
   uint8_t* const dst = static_cast<uint8_t*>(row.dst) + begin * kBlock;
   const auto sum_of = [&](int64_t o) __attribute__((always_inline)) {
@@ -332,15 +330,13 @@ void AverageByteRow(const PoolRow& row) {
   AverageByteWindows<3, 1>(row, step == 1.f);
 }
 
-constexpr PoolKernels kKernels = {{PoolOneRow<MaxOp, float>, PoolOneRow<AvgOp, float>},
-                                  {MaxByteRow, AverageByteRow},
-                                  {FoldPlane<MaxOp, float>, FoldPlane<AvgOp, float>},
-                                  {PoolOneRow<MaxOp, Bfloat16>, PoolOneRow<AvgOp, Bfloat16>},
-                                  {FoldPlane<MaxOp, Bfloat16>, FoldPlane<AvgOp, Bfloat16>},
-                                  AverageBytes};
-
 }  // namespace
 
-const PoolKernels& GetPoolKernels() { return kKernels; }
+constexpr PoolKernels kPoolKernels = {{PoolOneRow<MaxOp, float>, PoolOneRow<AvgOp, float>},
+                                      {MaxByteRow, AverageByteRow},
+                                      {FoldPlane<MaxOp, float>, FoldPlane<AvgOp, float>},
+                                      {PoolOneRow<MaxOp, Bfloat16>, PoolOneRow<AvgOp, Bfloat16>},
+                                      {FoldPlane<MaxOp, Bfloat16>, FoldPlane<AvgOp, Bfloat16>},
+                                      AverageBytes};
 
 }  // namespace bd::BD_ISA

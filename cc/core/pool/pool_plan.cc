@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/pool/pool.h"
 
 namespace bd {
@@ -10,24 +11,22 @@ namespace {
 // tasks of about kTaskNs.
 constexpr int64_t kInlineNs = 20000;
 constexpr int64_t kTaskNs = 10000;
-// Bytes come right behind the convolution that made them, whose threads are awake.
+// Bytes come right after the convolution that made them, whose threads are awake.
 constexpr int64_t kInlineNsOfBytes = 3000;
 constexpr int64_t kTaskNsOfBytes = 1500;
 
 std::string CheckWindow(const char* name, const Window1d& w) {
-  if (w.dilation != 1) return std::string(name) + ": pooling has no dilation";
+  if (w.dilation != 1) return StrCat(name, ": pooling has no dilation");
   const int64_t pad = std::max(w.pad_before, w.pad_after);
   if (pad < w.kernel) return "";
-  return std::string(name) + ": padding " + std::to_string(pad) +
-         " needs to be smaller than the window " + std::to_string(w.kernel);
+  return StrCat(name, ": padding ", pad, " needs to be smaller than the window ", w.kernel);
 }
 
 std::string CheckTensors(const PoolDesc& desc) {
   const TensorView &src = desc.src, &dst = desc.dst;
   const Windows& windows = desc.windows;
   if (!src.blocked() || src.lanes() != 16) {
-    return std::string("pooling reads blocks of 16 channels, got layout ") +
-           LayoutName(src.layout());
+    return StrCat("pooling reads blocks of 16 channels, got layout ", LayoutName(src.layout()));
   }
   Dims in = {src.d(), src.h(), src.w()};
   if (in != Dims({windows.d.size, windows.h.size, windows.w.size})) {
@@ -37,17 +36,16 @@ std::string CheckTensors(const PoolDesc& desc) {
   }
   Dims out = windows.OutSizes(3), got = {dst.d(), dst.h(), dst.w()};
   if (dst.n() != src.n() || dst.c() != src.c() || got != out) {
-    return "dst is " + dst.ToString() + ", which is not [" + std::to_string(src.n()) + ", " +
-           std::to_string(src.c()) + "] with the windows' " + out.ToString();
+    return StrCat("dst is ", dst.ToString(), ", which is not [", src.n(), ", ", src.c(),
+                  "] with the windows' ", out.ToString());
   }
   if (dst.layout() == src.layout()) return "";
   if (dst.blocked()) {
-    return std::string("dst's layout ") + LayoutName(dst.layout()) + " is not src's " +
-           LayoutName(src.layout());
+    return StrCat("dst's layout ", LayoutName(dst.layout()), " is not src's ",
+                  LayoutName(src.layout()));
   }
   if (dst.pixels() != 1) {
-    return "only global pooling has a plain dst, got " + std::to_string(dst.pixels()) +
-           " output pixels";
+    return StrCat("only global pooling has a plain dst, got ", dst.pixels(), " output pixels");
   }
   return "";
 }

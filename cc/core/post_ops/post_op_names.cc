@@ -1,5 +1,7 @@
 #include "cc/core/post_ops/post_op_names.h"
 
+#include "cc/base/str_cat.h"
+
 namespace bd {
 namespace {
 
@@ -33,7 +35,7 @@ constexpr const char* kShapes[] = {"scalar", "channel", "sample_channel", "tenso
 template <typename Word, size_t n, typename F>
 std::string Join(const Word (&words)[n], F name) {
   std::string text;
-  for (const Word& word : words) text += (text.empty() ? "" : ", ") + std::string(name(word));
+  for (const Word& word : words) text += StrCat((text.empty() ? "" : ", "), name(word));
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/post_ops/post_op_names.h"
 #include "cc/core/post_ops/post_ops_kernel.h"
 
@@ -27,7 +28,7 @@ std::string Parameter(const char* key, const PostOpParameter& parameter, float v
 std::string Operand(const OperandRef& ref) {
   if (ref.input == OperandRef::kDst) return "";
   const std::string offset = ref.offset == 0 ? "" : "@" + std::to_string(ref.offset);
-  return "#" + std::to_string(ref.input) + offset;
+  return StrCat("#", ref.input, offset);
 }
 
 bool EltwisePreservesZero(const PostOp& op) {
@@ -53,14 +54,10 @@ bool EltwisePreservesZero(const PostOp& op) {
 }
 
 bool BinaryPreservesZero(BinaryAlg alg) {
-  switch (alg) {
-#define BD_ROW(name, function, word, op, zero) \
-  case BinaryAlg::k##name:                     \
-    return zero;
-    BD_BINARY_FUNCTIONS(BD_ROW)
+#define BD_ROW(name, function, word, op, zero) zero,
+  constexpr bool kZero[] = {BD_BINARY_FUNCTIONS(BD_ROW)};
 #undef BD_ROW
-  }
-  return false;
+  return kZero[static_cast<int>(alg)];
 }
 
 bool IsSum(const PostOp& op) { return op.kind == PostOpKind::kSum; }
@@ -72,11 +69,7 @@ bool IsChannelOperand(const PostOp& op) {
 }  // namespace
 
 PostOp EltwisePostOp(EltwiseAlg alg) {
-  PostOp op;
-  op.eltwise = alg;
-  op.alpha = WordsOf(alg).alpha.fallback;
-  op.beta = WordsOf(alg).beta.fallback;
-  return op;
+  return EltwisePostOp(alg, WordsOf(alg).alpha.fallback, WordsOf(alg).beta.fallback);
 }
 
 PostOp EltwisePostOp(EltwiseAlg alg, float alpha, float beta, float scale) {
@@ -110,23 +103,23 @@ std::string ToString(const PostOp& op) {
   switch (op.kind) {
     case PostOpKind::kEltwise: {
       const EltwiseWords& words = WordsOf(op.eltwise);
-      return "eltwise(" + std::string(words.name) + Parameter("alpha", words.alpha, op.alpha) +
-             Parameter("beta", words.beta, op.beta) + scale + ")";
+      return StrCat("eltwise(", words.name, Parameter("alpha", words.alpha, op.alpha),
+                    Parameter("beta", words.beta, op.beta), scale, ")");
     }
     case PostOpKind::kSum: {
       const std::string text = Operand(op.operand) + scale;
       return "sum(" + text.substr(text[0] == ',') + ")";
     }
     case PostOpKind::kBinary:
-      return std::string("binary(") + NameOf(op.binary) + "," + NameOf(op.shape) + "," +
-             Operand(op.operand) + ")";
+      return StrCat("binary(", NameOf(op.binary), ",", NameOf(op.shape), ",", Operand(op.operand),
+                    ")");
   }
   return "";
 }
 
 std::string PostOpChain::Complaint(const PostOp& op) const {
   if (len() == kMaxEntries) {
-    return "a chain has at most " + std::to_string(kMaxEntries) + " entries; split it over two ops";
+    return StrCat("a chain has at most ", kMaxEntries, " entries; split it over two ops");
   }
   if (!std::isfinite(op.alpha) || !std::isfinite(op.beta) || !std::isfinite(op.scale)) {
     return "alpha, beta and scale must be finite";
@@ -143,7 +136,7 @@ std::string PostOpChain::Append(const PostOp& op) {
     entries_.push_back(op);
     return "";
   }
-  return "entry " + std::to_string(len()) + " \"" + bd::ToString(op) + "\": " + complaint;
+  return StrCat("entry ", len(), " \"", bd::ToString(op), "\": ", complaint);
 }
 
 std::string PostOpChain::ToString() const {

@@ -212,10 +212,8 @@ void ApplySilu(float* x, int64_t n) {
   MapFours(x, x, n, [](auto& v) { Silu(v); });
 }
 
-constexpr PostOpKernels kKernels = {Blocked, Rows, ApplySilu};
-
 }  // namespace
 
-const PostOpKernels& GetPostOpKernels() { return kKernels; }
+constexpr PostOpKernels kPostOpKernels = {Blocked, Rows, ApplySilu};
 
 }  // namespace bd::BD_ISA

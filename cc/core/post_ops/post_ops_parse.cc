@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/base/str_cat.h"
 #include "cc/core/post_ops/post_op_names.h"
 #include "cc/core/post_ops/post_ops.h"
 
@@ -37,7 +38,7 @@ std::vector<std::string_view> Split(std::string_view s, char separator) {
   return parts;
 }
 
-std::string Quote(std::string_view s) { return "\"" + std::string(s) + "\""; }
+std::string Quote(std::string_view s) { return StrCat("\"", s, "\""); }
 
 template <typename T>
 bool ParseWhole(std::string_view s, T* value) {
@@ -49,7 +50,7 @@ bool ParseWhole(std::string_view s, T* value) {
 
 std::string ParseNumber(std::string_view key, std::string_view text, float* value) {
   if (ParseWhole(text, value) && std::isfinite(*value)) return "";
-  return std::string(key) + " = " + Quote(text) + " is no finite float; write one as 0.25 or 1e-3";
+  return StrCat(key, " = ", Quote(text), " is no finite float; write one as 0.25 or 1e-3");
 }
 
 std::string ParseOperand(std::string_view text, OperandRef* ref) {
@@ -82,29 +83,27 @@ std::string ParseNumbers(const std::vector<std::string_view>& args, size_t first
     if (target == targets.end() || equals == args[i].npos) {
       std::string taken;
       for (const Target& t : targets) {
-        taken += (taken.empty() ? "" : ", ") + std::string(t.key) + "=...";
+        taken += StrCat((taken.empty() ? "" : ", "), t.key, "=...");
       }
-      return std::string(owner) + " does not take " + Quote(args[i]) + "; it takes each of " +
-             taken + " once";
+      return StrCat(owner, " does not take ", Quote(args[i]), "; it takes each of ", taken,
+                    " once");
     }
     const std::string error = ParseNumber(key, Trim(args[i].substr(equals + 1)), target->value);
     if (!error.empty()) return error;
     target->given = true;
   }
   for (const Target& t : targets) {
-    if (t.required && !t.given) return std::string(owner) + " needs " + std::string(t.key) + "=...";
+    if (t.required && !t.given) return StrCat(owner, " needs ", t.key, "=...");
   }
   return "";
 }
 
 std::string ParseEltwise(const std::vector<std::string_view>& args, PostOp* op) {
-  op->kind = PostOpKind::kEltwise;
   if (!FindEltwise(args[0], &op->eltwise)) {
     return "unknown algorithm " + Quote(args[0]) + "; known are " + EltwiseNames();
   }
+  *op = EltwisePostOp(op->eltwise);
   const EltwiseWords& words = WordsOf(op->eltwise);
-  op->alpha = words.alpha.fallback;
-  op->beta = words.beta.fallback;
   std::vector<Target> targets;
   const auto add = [&](std::string_view key, const PostOpParameter& parameter, float* value) {
     if (parameter.use == PostOpParameter::kNone) return;
@@ -164,7 +163,7 @@ bool PostOpChain::Parse(const std::string& text, PostOpChain* chain, std::string
       std::string wrong = ParseEntry(entry, &op);
       if (wrong.empty()) wrong = parsed.Complaint(op);
       if (!wrong.empty()) {
-        *error = "entry " + std::to_string(parsed.len()) + " " + Quote(entry) + ": " + wrong;
+        *error = StrCat("entry ", parsed.len(), " ", Quote(entry), ": ", wrong);
         return false;
       }
       parsed.entries_.push_back(op);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/reorder/reorder.h"
 
 namespace bd {
@@ -47,14 +48,14 @@ std::string CheckScales(const ReorderDesc& d) {
   if (d.scales.empty()) return "";
   const Dims& dims = d.src.dims();
   if (d.scale_mask < 0 || d.scale_mask >> dims.size() != 0) {
-    return "scale_mask " + std::to_string(d.scale_mask) + " names a dimension beyond the " +
-           std::to_string(dims.size()) + " of dims " + dims.ToString();
+    return StrCat("scale_mask ", d.scale_mask, " names a dimension beyond the ", dims.size(),
+                  " of dims ", dims.ToString());
   }
   int64_t scales = 1;
   for (int i = 0; i < dims.size(); ++i) scales *= d.scale_mask >> i & 1 ? dims[i] : 1;
   if (scales == static_cast<int64_t>(d.scales.size())) return "";
-  return "scale_mask " + std::to_string(d.scale_mask) + " of dims " + dims.ToString() +
-         " asks for " + std::to_string(scales) + " scales; got " + std::to_string(d.scales.size());
+  return StrCat("scale_mask ", d.scale_mask, " of dims ", dims.ToString(), " asks for ", scales,
+                " scales; got ", d.scales.size());
 }
 
 // ---- Strips ----

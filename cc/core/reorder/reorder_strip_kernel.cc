@@ -115,13 +115,11 @@ void BlockedToPlain(const ReorderStrip& strip) {
   if (kStream) _mm_sfence();
 }
 
-constexpr StripKernels kKernels = {
+}  // namespace
+
+constexpr StripKernels kStripKernels = {
     {PlainToBlocked<false>, PlainToBlocked<true>},
     {BlockedToPlain<false>, BlockedToPlain<true>},
 };
-
-}  // namespace
-
-const StripKernels& GetStripKernels() { return kKernels; }
 
 }  // namespace bd::BD_ISA

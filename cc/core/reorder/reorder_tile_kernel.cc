@@ -251,10 +251,9 @@ void Convert(const ReorderTile& t) {
   }
 }
 
-constexpr ReorderTileKernels kKernels = {{Copy<uint8_t>, Copy<uint16_t>, Copy<float>}, Convert};
-
 }  // namespace
 
-const ReorderTileKernels& GetReorderTileKernels() { return kKernels; }
+constexpr ReorderTileKernels kReorderTileKernels = {{Copy<uint8_t>, Copy<uint16_t>, Copy<float>},
+                                                    Convert};
 
 }  // namespace bd::BD_ISA

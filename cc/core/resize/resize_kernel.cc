@@ -31,7 +31,7 @@ void Repeat(const ResizeRow& r) {
   }
 }
 
-// In TensorFlow's order, product and sum rounded apart: results are equal bit for bit.
+// In TensorFlow's order, product and sum rounded separately: results are equal bit for bit.
 inline Vec Between(Vec a, Vec b, Vec fraction) { return Add(a, Mul(Sub(b, a), fraction)); }
 
 void Bilinear(const ResizeRow& r) {
@@ -48,11 +48,9 @@ void Bilinear(const ResizeRow& r) {
   }
 }
 
-constexpr ResizeKernels kKernels = {
-    {Nearest<4>, Nearest<8>, Nearest<16>}, {Repeat<4>, Repeat<8>, Repeat<16>}, Bilinear};
-
 }  // namespace
 
-const ResizeKernels& GetResizeKernels() { return kKernels; }
+constexpr ResizeKernels kResizeKernels = {
+    {Nearest<4>, Nearest<8>, Nearest<16>}, {Repeat<4>, Repeat<8>, Repeat<16>}, Bilinear};
 
 }  // namespace bd::BD_ISA

@@ -7,7 +7,7 @@ namespace {
 
 // Rows that are masked, and then for the others step(row, first unit, lanes).
 template <typename Step>
-inline __attribute__((always_inline)) void ForEachVec(const RnnCellArgs& a, bool has_c, Step step) {
+BD_INLINE void ForEachVec(const RnnCellArgs& a, bool has_c, Step step) {
   for (int64_t row = 0; row < a.rows; ++row) {
     const uint8_t mode = a.modes == nullptr ? kRnnRuns : a.modes[row];
     if (__builtin_expect(mode != kRnnRuns, 0)) {
@@ -30,8 +30,7 @@ inline __attribute__((always_inline)) void ForEachVec(const RnnCellArgs& a, bool
   }
 }
 
-inline __attribute__((always_inline)) void StoreState(const RnnCellArgs& a, int64_t row,
-                                                      int64_t unit, int lanes, Vec h) {
+BD_INLINE void StoreState(const RnnCellArgs& a, int64_t row, int64_t unit, int lanes, Vec h) {
   StoreUpTo(a.h_next + row * a.h_stride + unit, h, lanes);
   if (a.out != nullptr) StoreUpTo(a.out + row * a.out_stride + unit, h, lanes);
 }
@@ -133,10 +132,8 @@ void GruBefore(const RnnCellArgs& a) {
   });
 }
 
-constexpr RnnCellKernels kKernels = {Vanilla, Lstm, GruAfter, GruGates, GruBefore};
-
 }  // namespace
 
-const RnnCellKernels& GetRnnCellKernels() { return kKernels; }
+constexpr RnnCellKernels kRnnCellKernels = {Vanilla, Lstm, GruAfter, GruGates, GruBefore};
 
 }  // namespace bd::BD_ISA

@@ -164,7 +164,7 @@ class Run {
         const int64_t begin = i * p_.segment_steps;
         RnnRowsArgs a = Prepared(p_.w, c.first_panel + panel, 1, p_.projected + panel);
         const int after = panel + 1 < c.panels ? c.first_panel + panel + 1 : next.first_panel;
-        if (i == 0) a.behind = p_.w.Ahead(Base(p_.w), after);
+        if (i == 0) a.ahead = p_.w.Ahead(Base(p_.w), after);
         a.copy = i;
         a.first_row = p_.parts > 1 ? c.row : 0;
         a.rows = std::min(p_.segment_steps, count - begin) * c.rows;
@@ -189,7 +189,7 @@ class Run {
     }
     if (p_.u.prepares()) {
       RnnRowsArgs a = Prepared(p_.u, c.first_panel + first_panel, num_panels, column);
-      a.behind = p_.u.Ahead(Base(p_.u), next.first_panel + first_panel);
+      a.ahead = p_.u.Ahead(Base(p_.u), next.first_panel + first_panel);
       a.copy = thread;
       a.first_row = c.row;
       a.rows = c.rows;

@@ -1,6 +1,6 @@
 // Steps of ParallelSteps, from the last step of the computation to the first: a chunk adds what
-// reaches its units through U from the step behind, then differentiates its cell. So each
-// needs all chunks of the step behind only, and there is one barrier a step.
+// reaches its units through U from the step after, then differentiates its cell. So each
+// needs all chunks of the step after only, and there is one barrier a step.
 //
 //   carry += R(s + 1) U^T;   S(s), carry of the cell's derivative
 //
@@ -8,7 +8,6 @@
 //
 //   carry += [S_z S_r](s + 1) U_zr^T;   S_z(s), S_h(s)
 //   D (r h) = S_h(s) U_h^T;             S_r(s), carry += r D (r h)
-#include <algorithm>
 #include <cstring>
 
 #include "cc/base/threads/parallel_steps.h"

@@ -44,7 +44,7 @@ void Masked(const RnnGradArgs& a, int64_t row, int gates, int first_gate) {
 
 // step(row, unit, lanes, dh, h) for rows that are not masked; it returns the new carry.
 template <typename Step>
-inline __attribute__((always_inline)) void ForEachVec(const RnnGradArgs& a, int gates, Step step) {
+BD_INLINE void ForEachVec(const RnnGradArgs& a, int gates, Step step) {
   for (int64_t row = 0; row < a.rows; ++row) {
     if (a.modes != nullptr && a.modes[row] != kRnnRuns) {
       Masked(a, row, gates, 0);
@@ -142,10 +142,8 @@ void GruGates(const RnnGradArgs& a) {
   }
 }
 
-constexpr RnnGradKernels kKernels = {Vanilla, Lstm, GruAfter, GruBefore, GruGates};
-
 }  // namespace
 
-const RnnGradKernels& GetRnnGradKernels() { return kKernels; }
+constexpr RnnGradKernels kRnnGradKernels = {Vanilla, Lstm, GruAfter, GruBefore, GruGates};
 
 }  // namespace bd::BD_ISA

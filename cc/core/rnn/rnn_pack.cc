@@ -1,8 +1,8 @@
 // What a run begins with. Packed weights are W, then U; of each 16 units the panels of their gates
 // one after the other, panel by panel k rows of 16 columns: [16 units][gate][k][16], or lines of
-// narrow weights (product_kernel.h). Units that do not exist are zero. Where products may be in
-// pairs, columns of floats are scaled for them, and behind both matrices stand scales and terms, of
-// narrow weights those of the floats that a call makes of them.
+// low-precision weights (product_kernel.h). Units that do not exist are zero. Where products may be
+// in pairs, columns of floats are scaled for them, and after both matrices stand scales and terms,
+// of low-precision weights those of the floats that a call makes of them.
 #include <algorithm>
 #include <cstring>
 

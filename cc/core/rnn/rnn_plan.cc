@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <utility>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/rnn/rnn.h"
 
 namespace bd {
@@ -80,7 +80,7 @@ RnnMatrix Multiplied(const RnnMatrix& packed, DataType weights, int64_t* scratch
   return m;
 }
 
-// Where the terms of pairs stand, behind both matrices.
+// Where the terms of pairs stand, after both matrices.
 void PlanTerms(int64_t* floats, RnnPlan* p) {
   for (RnnMatrix* m : {&p->packed_w, &p->packed_u}) {
     m->unscale = *floats;
@@ -106,24 +106,22 @@ void PlanRows(RnnRows as, int threads, RnnPlan* p, ScratchBook* scratch) {
 
 std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan) {
   if (desc.steps < 1) {
-    return "a sequence of " + std::to_string(desc.steps) + " steps: there must be at least one";
+    return StrCat("a sequence of ", desc.steps, " steps: there must be at least one");
   }
   if (desc.weights != DataType::f32 && desc.training) {
-    return "weights of " + std::string(DataTypeName(desc.weights)) +
-           " have no gradient; train with those of float32";
+    return StrCat("weights of ", DataTypeName(desc.weights),
+                  " have no gradient; train with those of float32");
   }
   if (desc.rounds_rows && desc.weights != DataType::bf16) {
-    return "round_rows is for weights of bfloat16, not for " +
-           std::string(DataTypeName(desc.weights));
+    return StrCat("round_rows is for weights of bfloat16, not for ", DataTypeName(desc.weights));
   }
   // Columns of gates, of which GRU has one more, in whole chunks.
   const Size columns = Size(desc.units + kRnnMaxBlock) * (desc.gates() + 1);
   if (desc.units < 1 || !((columns + desc.inputs) * desc.batch * desc.steps * 64).fits() ||
       !(columns * (Size(desc.inputs) + desc.units) * 64).fits() ||
       !(Size(desc.inputs) + columns <= kBlock * Size::kMostEntries)) {
-    return "batch " + std::to_string(desc.batch) + ", " + std::to_string(desc.inputs) +
-           " inputs and " + std::to_string(desc.units) +
-           " units: sizes must not be negative, nor too large, and there must be a unit";
+    return StrCat("batch ", desc.batch, ", ", desc.inputs, " inputs and ", desc.units,
+                  " units: sizes must not be negative, nor too large, and there must be a unit");
   }
   RnnPlan p;
   p.desc = desc;

@@ -35,8 +35,8 @@ void MultiplyPrepared(const RnnRowsArgs& args) {
   call.begin = args.first_panel;
   call.end = args.first_panel + args.num_panels;
   call.packed = args.base;
-  call.behind = args.behind;
-  call.asks_ahead = args.behind != nullptr;
+  call.ahead = args.ahead;
+  call.asks_ahead = args.ahead != nullptr;
   const float* source;
   FipCall in_pairs;
   if (pairs) {

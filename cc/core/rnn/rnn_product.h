@@ -52,7 +52,7 @@ struct RnnMatrix {
   const float* Panels(const float* base, int64_t first) const {
     return base + panels[first].offset;
   }
-  // The panels to be fetched next; a number behind the last panel's stands for none, and the first
+  // The panels to be fetched next; a number after the last panel's stands for none, and the first
   // are fetched.
   const float* Ahead(const float* base, int64_t first) const {
     return Panels(base, first < static_cast<int64_t>(panels.size()) ? first : 0);
@@ -74,7 +74,7 @@ struct RnnRowsArgs {
   int64_t copy, first_row, rows;
   int64_t first_panel, num_panels;
   const int* column;
-  const float* behind;  // the panel that is needed after these; null: nothing comes to L2
+  const float* ahead;  // the panel that is needed after these; null: nothing comes to L2
   const float* init;
   int64_t init_stride;
   float* dst;
@@ -83,7 +83,7 @@ struct RnnRowsArgs {
 void MultiplyPrepared(const RnnRowsArgs& args);
 
 // A loop of its own, not the one over panels (cc/core/gemm), which takes longer for the few rows of
-// a step. Panels from `first_panel` on, and behind them come those from `next_panel` on; of `args`,
+// a step. Panels from `first_panel` on, and after them come those from `next_panel` on; of `args`,
 // k and what says where weights are follow from the matrix.
 void MultiplyByTiles(const ProductKernels& kernels, const RnnMatrix& matrix, const float* base,
                      int first_panel, int next_panel, ProductArgs args);

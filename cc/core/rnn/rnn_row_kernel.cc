@@ -6,9 +6,10 @@
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
-namespace {
 
 #if defined(BD_AVX512_BF16)
+
+namespace {
 
 inline Mask Finite(Vec x) { return Less(Xor(x, And(x, Set1(-0.f))), Set1(__builtin_inff())); }
 
@@ -72,16 +73,14 @@ void Bfloat16FromBytes(const float* bytes, int64_t k, float* dst) {
   }
 }
 
-constexpr RnnRowKernels kKernels = {Split, Multiply, Bfloat16FromBytes};
+}  // namespace
+
+constexpr RnnRowKernels kRnnRowKernels = {Split, Multiply, Bfloat16FromBytes};
 
 #else
 
-constexpr RnnRowKernels kKernels = {};
+constexpr RnnRowKernels kRnnRowKernels = {};
 
 #endif
-
-}  // namespace
-
-const RnnRowKernels& GetRnnRowKernels() { return kKernels; }
 
 }  // namespace bd::BD_ISA

@@ -156,7 +156,9 @@ void Copy(const uint8_t* src, uint8_t* dst, int64_t bytes) {
   if (at < bytes) copy(bytes - kVec);
 }
 
-constexpr ShuffleKernels kKernels = {
+}  // namespace
+
+constexpr ShuffleKernels kShuffleKernels = {
 #if defined(BD_AVX512)
     {PermuterOf<ByteLanes, 1>(), PermuterOf<WordLanes, 2>(), PermuterOf<DwordLanes, 4>(),
      PermuterOf<DwordLanes, 4>()},
@@ -168,9 +170,5 @@ constexpr ShuffleKernels kKernels = {
      PermuterOfItems<uint64_t>()},
 #endif
     Copy};
-
-}  // namespace
-
-const ShuffleKernels& GetShuffleKernels() { return kKernels; }
 
 }  // namespace bd::BD_ISA

@@ -3,6 +3,7 @@
 
 #include "cc/base/function_ref.h"
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/shuffle/shuffle.h"
 
 namespace bd {
@@ -29,22 +30,20 @@ constexpr int64_t kPlainRowVectors = 4;
 
 std::string Check(const ShuffleDesc& d) {
   if (d.block != 1 && d.block != 8 && d.block != 16) {
-    return "shuffle knows blocks of 8 and 16 channels, not of " + std::to_string(d.block);
+    return StrCat("shuffle knows blocks of 8 and 16 channels, not of ", d.block);
   }
   if (d.element_bytes != 1 && d.element_bytes != 2 && d.element_bytes != 4 &&
       d.element_bytes != 8) {
-    return "shuffle knows elements of 1, 2, 4 and 8 bytes, not of " +
-           std::to_string(d.element_bytes);
+    return StrCat("shuffle knows elements of 1, 2, 4 and 8 bytes, not of ", d.element_bytes);
   }
   Size bytes = d.block * d.element_bytes;
   for (int64_t size : {d.outer, d.num_blocks(), d.inner}) bytes = bytes * (size == 0 ? 1 : size);
   if (d.channels < 0 || !bytes.fits() || (d.block > 1 && d.channels > Size::kMostEntries)) {
     return "shuffle of a negative size, or one that is too large";
   }
-  if (d.group < 1) return "group must be at least 1, got " + std::to_string(d.group);
+  if (d.group < 1) return StrCat("group must be at least 1, got ", d.group);
   if (d.channels % d.group != 0) {
-    return "group = " + std::to_string(d.group) + " must divide the " + std::to_string(d.channels) +
-           " entries of the axis";
+    return StrCat("group = ", d.group, " must divide the ", d.channels, " entries of the axis");
   }
   return "";
 }

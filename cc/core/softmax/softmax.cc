@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 
 namespace bd {
 namespace {
@@ -19,8 +20,8 @@ constexpr int64_t RowNs(int64_t channels) { return 3 + channels / 3; }
 
 std::string MakeSoftmaxPlan(const SoftmaxDesc& desc, Isa isa, SoftmaxPlan* plan) {
   if (!(Size(desc.rows) * desc.channels).fits()) {
-    return "softmax of " + std::to_string(desc.rows) + " rows of " + std::to_string(desc.channels) +
-           " channels: sizes must not be negative, nor their product above 2^47";
+    return StrCat("softmax of ", desc.rows, " rows of ", desc.channels,
+                  " channels: sizes must not be negative, nor their product above 2^47");
   }
   SoftmaxPlan p;
   p.desc = desc;

@@ -21,10 +21,8 @@ void Rows(const float* src, int64_t rows, int64_t channels, float* dst) {
   }
 }
 
-constexpr SoftmaxKernels kKernels = {Rows};
-
 }  // namespace
 
-const SoftmaxKernels& GetSoftmaxKernels() { return kKernels; }
+constexpr SoftmaxKernels kSoftmaxKernels = {Rows};
 
 }  // namespace bd::BD_ISA

@@ -8,7 +8,7 @@
 namespace bd {
 
 struct SoftmaxKernels {
-  // Rows of `channels` >= 1 floats, one behind the other; dst may be src.
+  // Rows of `channels` >= 1 floats, one after the other; dst may be src.
   void (*rows)(const float* src, int64_t rows, int64_t channels, float* dst);
 };
 

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 #include "cc/core/post_ops/post_ops.h"
 
 namespace bd {
 namespace {
 
 // Work below kInlineNs is not worth waking a thread for; larger work is cut into
-// tasks of about kTaskNs. A vector of src arrives from the caches behind L1, one of the
+// tasks of about kTaskNs. A vector of src arrives from the caches after L1, one of the
 // weights from memory.
 constexpr double kInlineNs = 3000, kTaskNs = 1500, kSrcNs = 1.3, kWeightsNs = 3, kScaleNs = 2;
 
@@ -30,13 +31,12 @@ SqueezeExciteRound Cut(int64_t n, int64_t blocks, double block_ns) {
 std::string CheckTensors(const SqueezeExciteDesc& desc) {
   const TensorView &src = desc.src, &dst = desc.dst;
   if (src.c() < 1 || desc.squeezed < 1) {
-    return "src " + src.ToString() + " and " + std::to_string(desc.squeezed) +
-           " squeezed values: channels and squeezed values must be 1 or more";
+    return StrCat("src ", src.ToString(), " and ", desc.squeezed,
+                  " squeezed values: channels and squeezed values must be 1 or more");
   }
   if (!(Size(std::max<int64_t>(1, src.n())) * src.blocks() * desc.squeezed * kBlock * kBlock)
            .fits()) {
-    return "src " + src.ToString() + " and " + std::to_string(desc.squeezed) +
-           " squeezed values are too many";
+    return StrCat("src ", src.ToString(), " and ", desc.squeezed, " squeezed values are too many");
   }
   if (src.dtype() != DataType::f32 || !src.blocked() || src.lanes() != 16 || !src.dense()) {
     return "squeeze-and-excitation reads dense float32 in blocks of 16 channels, got " +
@@ -80,7 +80,7 @@ void ForUnits(const SqueezeExcitePlan& plan, const SqueezeExciteRound& round, Th
 std::string CheckEltwiseOnly(const char* name, const PostOpChain& chain) {
   for (const PostOp& op : chain.entries()) {
     if (op.kind != PostOpKind::kEltwise) {
-      return std::string(name) + " \"" + ToString(op) + "\": only eltwise entries are possible";
+      return StrCat(name, " \"", ToString(op), "\": only eltwise entries are possible");
     }
   }
   return "";

@@ -134,10 +134,8 @@ void Expand(const ExpandArgs& a) {
   if (a.src != nullptr) ScaleBlocks(a);
 }
 
-constexpr SqueezeExciteKernels kKernels = {Reduce, Expand};
-
 }  // namespace
 
-const SqueezeExciteKernels& GetSqueezeExciteKernels() { return kKernels; }
+constexpr SqueezeExciteKernels kSqueezeExciteKernels = {Reduce, Expand};
 
 }  // namespace bd::BD_ISA

@@ -5,7 +5,7 @@
 //     Bfloat16, Float16   overflow to infinity, gradual underflow; a NaN stays one
 //                         and keeps its sign and the leading bits
 //     int32, int8, uint8  beyond the largest or smallest number that one; NaN is 0
-//   StoreAs(p, v, w)  StoreAs of v, and of w behind it
+//   StoreAs(p, v, w)  StoreAs of v, and of w after it
 //
 // The results do not depend on the instruction set, nor on the flush-to-zero mode,
 // float32 numbers below 2^-126 apart. (AVX512_BF16 takes these for zero.)

@@ -36,11 +36,11 @@ class Dequantizer {
       : scale_(Set1(from.scale)), zero_point_(Set1(static_cast<float>(from.zero_point))) {}
 
   template <typename T>
-  inline __attribute__((always_inline)) Vec Load(const T* p) const {
+  BD_INLINE Vec Load(const T* p) const {
     return Real(p, LoadAs(p));
   }
   template <typename T>
-  inline __attribute__((always_inline)) Vec LoadN(const T* p, int n) const {
+  BD_INLINE Vec LoadN(const T* p, int n) const {
     return Real(p, LoadAsN(p, n));
   }
 
@@ -72,28 +72,24 @@ class Quantizer {
   }
 
   template <typename T>
-  inline __attribute__((always_inline)) void Store(T* p, Vec v) const {
+  BD_INLINE void Store(T* p, Vec v) const {
     StoreAs(p, v);
   }
-  inline __attribute__((always_inline)) void Store(uint8_t* p, Vec v) const {
-    StoreInt(p, Rounded(v, unsigned_));
-  }
-  inline __attribute__((always_inline)) void Store(int8_t* p, Vec v) const {
-    StoreInt(p, Rounded(v, signed_));
-  }
+  BD_INLINE void Store(uint8_t* p, Vec v) const { StoreInt(p, Rounded(v, unsigned_)); }
+  BD_INLINE void Store(int8_t* p, Vec v) const { StoreInt(p, Rounded(v, signed_)); }
 
   template <typename T>
-  inline __attribute__((always_inline)) void StoreBlock(T* p, const Vec* v) const {
+  BD_INLINE void StoreBlock(T* p, const Vec* v) const {
 #pragma GCC unroll 4
     for (int i = 0; i < kVecsPerBlock; ++i) Store(p + i * kLanes, v[i]);
   }
-  inline __attribute__((always_inline)) void StoreBlock(uint8_t* p, const Vec* v) const {
+  BD_INLINE void StoreBlock(uint8_t* p, const Vec* v) const {
     Vec steps[kVecsPerBlock];
 #pragma GCC unroll 4
     for (int i = 0; i < kVecsPerBlock; ++i) steps[i] = Mul(v[i], inverse_);
     StoreBlockOfSteps(p, steps);
   }
-  inline __attribute__((always_inline)) void StoreBlockOfSteps(uint8_t* p, const Vec* v) const {
+  BD_INLINE void StoreBlockOfSteps(uint8_t* p, const Vec* v) const {
 #if defined(__AVX2__) && !defined(BD_AVX512)
     StoreIntBlock(p, RoundedSteps(v[0], unsigned_), RoundedSteps(v[1], unsigned_));
 #else
@@ -103,15 +99,15 @@ class Quantizer {
   }
 
   template <typename T>
-  inline __attribute__((always_inline)) void StoreFour(T* p, const Vec* v) const {
+  BD_INLINE void StoreFour(T* p, const Vec* v) const {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) Store(p + i * kLanes, v[i]);
   }
-  inline __attribute__((always_inline)) void StoreFour(Bfloat16* p, const Vec* v) const {
+  BD_INLINE void StoreFour(Bfloat16* p, const Vec* v) const {
     StoreAs(p, v[0], v[1]);
     StoreAs(p + 2 * kLanes, v[2], v[3]);
   }
-  inline __attribute__((always_inline)) void StoreFour(uint8_t* p, const Vec* v) const {
+  BD_INLINE void StoreFour(uint8_t* p, const Vec* v) const {
     IVec steps[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
@@ -120,8 +116,8 @@ class Quantizer {
     StoreBytes(p, steps, ByteBounds(zero_point_, 0, 255));
   }
 
-  // Of steps that are int32 when rounded, so that bounds may come behind.
-  inline __attribute__((always_inline)) void StoreSteps(uint8_t* p, const Vec* v) const {
+  // Of steps that are int32 when rounded, so that bounds may come after.
+  BD_INLINE void StoreSteps(uint8_t* p, const Vec* v) const {
     IVec steps[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) steps[i] = RoundToInt(v[i]);
@@ -129,7 +125,7 @@ class Quantizer {
   }
 
   template <typename T>
-  inline __attribute__((always_inline)) void StoreN(T* p, Vec v, int n) const {
+  BD_INLINE void StoreN(T* p, Vec v, int n) const {
     if (n == kLanes) return Store(p, v);
     T some[kLanes];
     Store(some, v);

@@ -3,7 +3,7 @@
 //
 //   TileRegisters        configure, load, multiply, store: cc/base/cpu/tile_registers.h
 //   JoinDwords(pieces, n, offset, to)  16 dwords at `to`, of n pieces that lie `offset` bytes
-//                        behind their places; zeros where there is no piece
+//                        after their places; zeros where there is no piece
 #pragma once
 
 #include "cc/base/cpu/tile_registers.h"

@@ -103,7 +103,7 @@ inline Vec OnePlusExp(Vec x, Vec rounded) {
 // are half a unit, 2^-9 to 2^-8, beside what they stand for in any case. With AVX-512 they err by
 // 2^-13 then: 2^-14.2 of the exponential and 2^-14 of the reciprocal.
 template <bool kRough>
-inline __attribute__((always_inline)) Vec SiluNear(Vec x, Vec rounded) {
+BD_INLINE Vec SiluNear(Vec x, Vec rounded) {
 #if defined(BD_AVX512)
   if constexpr (kRough) {
     const Vec r_minus_c =
@@ -119,7 +119,7 @@ inline __attribute__((always_inline)) Vec SiluNear(Vec x, Vec rounded) {
 // x logistic(x) of n vectors into y, unless one of them is out of reach: then it is false, and y
 // is left alone (Zen 4: 9.4 cycles a vector by four, 9.8 one by one; 16 the long way).
 template <bool kRough = false, int n>
-inline __attribute__((always_inline)) bool SiluWithinReach(const Vec (&x)[n], Vec (&y)[n]) {
+BD_INLINE bool SiluWithinReach(const Vec (&x)[n], Vec (&y)[n]) {
   Vec rounded[n];
   IVec outside = SetInt(0);
 #pragma GCC unroll 4
@@ -188,7 +188,7 @@ struct SiluTable {
 constexpr SiluTable kSiluSquare(0), kSiluSlope(1), kSiluStart(2);
 
 template <int n>
-inline __attribute__((always_inline)) void SiluOfSteps(float step, Vec (&x)[n]) {
+BD_INLINE void SiluOfSteps(float step, Vec (&x)[n]) {
   const auto of_piece = [](const SiluTable& table, Vec rounded) {
     return FromBits(Lookup(reinterpret_cast<const int32_t*>(table.of_piece), Bits(rounded)));
   };
@@ -209,7 +209,7 @@ inline __attribute__((always_inline)) void SiluOfSteps(float step, Vec (&x)[n]) 
 }
 #else
 template <int n>
-inline __attribute__((always_inline)) void SiluOfSteps(float step, Vec (&x)[n]) {
+BD_INLINE void SiluOfSteps(float step, Vec (&x)[n]) {
   for (Vec& v : x) v = Mul(v, Set1(step));
   Silu(x);
   for (Vec& v : x) v = Mul(v, Set1(1.f / step));

@@ -1,7 +1,7 @@
 // Softmax of one row, in three passes; rooms that make rows themselves call it where they are in
 // L1.
 //
-// Lanes that are no channels are 0, not -inf, under the exponential, and are zeroed behind it: an
+// Lanes that are no channels are 0, not -inf, under the exponential, and are zeroed after it: an
 // exponential that underflows costs up to 100 cycles.
 //
 // In IEEE arithmetic as the formula says: a row with a NaN or +inf, or of nothing but -inf, is all

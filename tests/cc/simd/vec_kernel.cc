@@ -96,12 +96,10 @@ constexpr void (*Wide)(WideWord, const float*, const float*, const float*, float
 constexpr void (*ReduceRows)(const float*, float*) = nullptr;
 #endif
 
-constexpr VecKernels kKernels = {kLanes,    Apply,       CopyFirst,   KeepFirstOf,
-                                 CopyQuads, ReduceAddOf, ReduceMaxOf, kTable,
-                                 LookUp,    Wide,        ReduceRows};
-
 }  // namespace
 
-const VecKernels& GetVecKernels() { return kKernels; }
+constexpr VecKernels kVecKernels = {kLanes,    Apply,       CopyFirst,   KeepFirstOf,
+                                    CopyQuads, ReduceAddOf, ReduceMaxOf, kTable,
+                                    LookUp,    Wide,        ReduceRows};
 
 }  // namespace bd::BD_ISA

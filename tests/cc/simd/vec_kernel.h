@@ -52,7 +52,7 @@ enum class WideWord {
   kFmaAt,  // *a * b + c
   kAddAt,  // b + *a
   kSubAt,  // b - *a
-  kHalf,   // lanes 0 to 7: *a * b + c, then c - that * b, + *a, - *(a + 1); zeros behind
+  kHalf,   // lanes 0 to 7: *a * b + c, then c - that * b, + *a, - *(a + 1); zeros after
   kOddsToEvens,
   kOnce,    // LoadOnce(a)
   kStream,  // a, past the caches

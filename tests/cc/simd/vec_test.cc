@@ -260,7 +260,7 @@ TEST(Vec, ReduceAddEachAddsRows) {
 // sums that round.
 TEST(Vec, EmulationIsAsTheInstructions) {
   if (DetectIsa() < Isa::kAvx512) GTEST_SKIP() << "this machine lacks AVX-512";
-  const VecKernels &real = avx512::GetVecKernels(), &emulated = avx512_emulated::GetVecKernels();
+  const VecKernels &real = avx512::kVecKernels, &emulated = avx512_emulated::kVecKernels;
   constexpr int kFloats = 4096;
   std::vector<float> a(kFloats), b(kFloats), c(kFloats), expected(kFloats), got(kFloats);
   uint32_t state = 1;

@@ -25,8 +25,7 @@ inline int LanesOf(int32_t lanes, int v) {
   return left < 0 ? 0 : left < kLanes ? left : kLanes;
 }
 
-inline __attribute__((always_inline)) void Put(const Vec (&sums)[kVecsPerBlock], int32_t lanes,
-                                               bool add, float* to) {
+BD_INLINE void Put(const Vec (&sums)[kVecsPerBlock], int32_t lanes, bool add, float* to) {
   if (lanes == kBlock) {
     BD_UNROLL
     for (int v = 0; v < kVecsPerBlock; ++v) {
@@ -135,11 +134,9 @@ constexpr auto TileOrNull() -> void (*)(const BackwardWeightsTile&) {
 #define BD_TILES(narrow) \
   { BD_1_TO_14(BD_TILE, narrow), BD_TILE(15, narrow), BD_TILE(16, narrow) }
 
-constexpr BackwardWeightsKernels kTable = {kRows, BD_TILES(false), BD_TILES(true), Depthwise,
-                                           AddTo};
-
 }  // namespace
 
-const BackwardWeightsKernels& GetBackwardWeightsKernels() { return kTable; }
+constexpr BackwardWeightsKernels kBackwardWeightsKernels = {kRows, BD_TILES(false), BD_TILES(true),
+                                                            Depthwise, AddTo};
 
 }  // namespace bd::BD_ISA

@@ -35,7 +35,7 @@ enum class ConvAlgorithm {
 //                            ConvBuffers::weight_scales[oc], with exact sums in int32
 //
 // and dst is f32, bf16 or u8, as is the operand of a sum that follows the bias, if any. All other
-// operands, and the bias, are float32; so is all arithmetic behind the sums. Padding is zero: of
+// operands, and the bias, are float32; so is all arithmetic after the sums. Padding is zero: of
 // bytes the zero point.
 struct ConvTypes {
   DataType weights = DataType::f32;
@@ -59,7 +59,7 @@ struct ConvDesc {
   // Which blocks of the wider tensor src is, ascending; empty: as many as it has channels for,
   // from the first on.
   std::vector<int64_t> src_blocks;
-  // dst holds, of the result behind the chain, the maxima of pool_h x pool_w pixels that
+  // dst holds, of the result after the chain, the maxima of pool_h x pool_w pixels that
   // touch; rows and columns that fill no window are left out. 1x1 (all) or 2x2, which Winograd
   // stores where its tiles hold whole windows and the chain is a bias and a clamp at most.
   int64_t pool_h = 1, pool_w = 1;
@@ -83,7 +83,7 @@ struct ConvDesc {
   int64_t pad_left() const { return windows.w.pad_before; }
 
   // Register tiles of bfloat16 or of bytes, which not all algorithms have.
-  bool narrow() const { return src.dtype() != DataType::f32; }
+  bool low_precision() const { return src.dtype() != DataType::f32; }
   bool pooled() const { return pool_h != 1 || pool_w != 1; }
   int64_t dst_h() const { return oh() / pool_h; }
   int64_t dst_w() const { return ow() / pool_w; }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cc/base/size.h"
+#include "cc/base/str_cat.h"
 
 namespace bd {
 namespace {
@@ -69,9 +70,7 @@ ConvEpilogue MakeConvEpilogue(const ConvDesc& d, bool sums_in_registers) {
 
 std::string CheckSizes(const ConvDesc& d) {
   if (d.groups < 1 || d.ic() % d.groups != 0 || d.oc() % d.groups != 0) {
-    return "groups = " + std::to_string(d.groups) +
-           " does not divide ic = " + std::to_string(d.ic()) +
-           " and oc = " + std::to_string(d.oc());
+    return StrCat("groups = ", d.groups, " does not divide ic = ", d.ic(), " and oc = ", d.oc());
   }
   // The sizes of a plan are products of some of these, with small factors; its lists have an entry
   // for each tap of a block of src, or for each block of dst.
@@ -83,9 +82,8 @@ std::string CheckSizes(const ConvDesc& d) {
   const Size taps = Size(d.kh()) * d.kw();
   const Size all = src * dst * taps * at_least_1(d.n()) * reach(d.windows.h) * reach(d.windows.w);
   if (all.fits() && src * taps <= Size::kMostEntries && dst <= Size::kMostEntries) return "";
-  return "a convolution of " + d.src.ToString() + " to " + d.dst.ToString() + " by " +
-         std::to_string(d.kh()) + "x" + std::to_string(d.kw()) +
-         " is too large, with its strides, dilations and padding";
+  return StrCat("a convolution of ", d.src.ToString(), " to ", d.dst.ToString(), " by ", d.kh(),
+                "x", d.kw(), " is too large, with its strides, dilations and padding");
 }
 
 }  // namespace bd

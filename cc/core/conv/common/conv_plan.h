@@ -47,8 +47,8 @@ struct Algorithm {
   // "direct", "paired", "direct_plain", "dot", "depthwise", "lanes", "rows", "gemm", or of Winograd
   // the tile of its outputs, such as "winograd4x4"
   const char* name;
-  int variant;  // which of its room's algorithms
-  bool narrow;  // whether it multiplies bfloat16 and bytes, too
+  int variant;         // which of its room's algorithms
+  bool low_precision;  // whether it multiplies bfloat16 and bytes, too
   // Why it cannot compute this, or must not as desc.algorithm says; or nothing.
   std::string (*applies)(const Algorithm& self, const ConvDesc& desc, Isa isa);
   ConvCost (*cost)(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
@@ -83,7 +83,7 @@ struct ConvPlan {
   // From one image of src to the next, in elements. Images may overlap, as those of volumes do.
   int64_t src_image_stride = 0;
   int64_t src_bytes = 4;    // of an element
-  EpilogueTensors tensors;  // those behind the sums
+  EpilogueTensors tensors;  // those after the sums
   int64_t tasks = 0;
 
   ScratchPiece<float> bias;  // padded

@@ -34,7 +34,7 @@ struct ConvRun {
   }
 };
 
-// Tasks of output rows: run_rows(image, block of dst, first row, row behind the last, thread).
+// Tasks of output rows: run_rows(image, block of dst, first row, row after the last, thread).
 template <typename Fn>
 void ForBlockRows(const ConvRun& run, ThreadPool& pool, Fn&& run_rows) {
   const int64_t blocks = run.plan.ocb, height = run.d.oh();

@@ -18,7 +18,7 @@ struct PairRun {
 };
 
 // The ring of one group: `slots` rows of each block, of which first_row and those a multiple of
-// slots behind it lie in the first slot.
+// slots after it lie in the first slot.
 struct Ring {
   float* base;
   int64_t first_row, slots, row_floats;

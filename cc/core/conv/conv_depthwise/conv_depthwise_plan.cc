@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/base/str_cat.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/conv_depthwise/conv_depthwise.h"
 #include "cc/core/conv/depthwise/depthwise.h"
@@ -24,7 +25,7 @@ constexpr int64_t kStepPixels = 784;
 std::string Check(const ConvDesc& first, const ConvDesc& depthwise) {
   const int64_t c = first.oc();
   for (const ConvDesc* d : {&first, &depthwise}) {
-    if (d->narrow() || d->dst.dtype() != DataType::f32) {
+    if (d->low_precision() || d->dst.dtype() != DataType::f32) {
       return "a pair of convolutions takes float32; use an op for each";
     }
     if (d->src.blocked() && d->dst.blocked()) continue;
@@ -34,8 +35,8 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise) {
     return "a 1x1 with a depthwise convolution does not pool; use an op of its own";
   }
   if (depthwise.ic() != c || depthwise.oc() != c || depthwise.groups != c) {
-    return "the second convolution must have one channel a group, and the " + std::to_string(c) +
-           " channels of the first";
+    return StrCat("the second convolution must have one channel a group, and the ", c,
+                  " channels of the first");
   }
   if (depthwise.n() != first.n() || depthwise.ih() != first.oh() || depthwise.iw() != first.ow()) {
     return "the second convolution must read what the first writes";

@@ -48,10 +48,8 @@ void Narrow(const InterleaveArgs& a) {
                            {1, count, count, a.dst_offset, 0, 0, a.channels, a.sample_channel});
 }
 
-constexpr ConvTransposeKernels kKernels = {Wide, Narrow};
-
 }  // namespace
 
-const ConvTransposeKernels& GetConvTransposeKernels() { return kKernels; }
+constexpr ConvTransposeKernels kConvTransposeKernels = {Wide, Narrow};
 
 }  // namespace bd::BD_ISA

@@ -21,7 +21,7 @@ std::string Check(const ConvVolumeDesc& d) {
   if (std::min({d.volumes, d.depth, d.out_depth, d.kd - 1, d.sd - 1, d.pad_front}) < 0) {
     return "3-D convolution takes sizes of 0 and more, and kernels and strides of 1 and more";
   }
-  if (s.narrow() || s.dst.dtype() != DataType::f32) return "3-D convolution takes float32";
+  if (s.low_precision() || s.dst.dtype() != DataType::f32) return "3-D convolution takes float32";
   if (s.groups != 1) return "3-D convolution takes one group";
   if (IsPart(s.src) || IsPart(s.dst) || s.pooled()) {
     return "3-D convolution takes whole tensors and does not pool";

@@ -112,7 +112,7 @@ class ByteRows {
   const DepthwisePlan& own_;
   char* const ring_;
   const float* src_ = nullptr;
-  int64_t made_ = INT64_MIN;  // the row behind the last one in the ring
+  int64_t made_ = INT64_MIN;  // the row after the last one in the ring
   std::vector<const float*> rows_;
   Int8Columns columns_;
   DwordRowArgs row_args_;
@@ -148,8 +148,8 @@ void PlanRing(ConvPlan* plan, DepthwisePlan* own) {
   const ConvDesc& d = plan->desc;
   own->bytes = own->quads && d.dw() == 1;
   // Quads of bytes have four columns.
-  const int64_t behind = own->bytes ? 4 * own->taps - 1 : (own->taps - 1) * own->tap_columns;
-  own->columns = (d.ow() - 1) * d.sw() + behind + 1;
+  const int64_t reach = own->bytes ? 4 * own->taps - 1 : (own->taps - 1) * own->tap_columns;
+  own->columns = (d.ow() - 1) * d.sw() + reach + 1;
   own->row_bytes = own->columns * kBlock;
   if (!own->bytes) own->row_bytes *= sizeof(float);
   own->rows_together = CeilDiv(own->bytes ? kPixelsOfBytes : kPixelsOfDwords, d.ow());
@@ -230,8 +230,8 @@ DepthwiseArgs DepthwiseArgsOf(const ConvRun& run, int64_t block, int64_t inputs)
 DepthwiseBlock::DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block, int64_t inputs)
     : d_(run.d),
       args_(DepthwiseArgsOf(run, block, inputs)),
-      row_(run.d.narrow() ? DepthwiseBf16KernelsFor(run.plan.isa).row
-                          : DepthwiseKernelsFor(run.plan.isa).row) {
+      row_(run.d.low_precision() ? DepthwiseBf16KernelsFor(run.plan.isa).row
+                                 : DepthwiseKernelsFor(run.plan.isa).row) {
   dst_ = run.d.dst.blocked() ? run.DstBlock(n, block) : nullptr;
   args_.epilogue = BlocksEpilogue(run, block, 1, n, 0);
 }
@@ -271,9 +271,9 @@ void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, Threa
     for (int64_t t = 0; t < d.kh() * d.kw(); ++t) {
       const int64_t from = t * d.ic() + b * kBlock;
       for (int64_t i = 0; i < kBlock; ++i) {
-        *packed++ = i >= lanes   ? 0.f
-                    : d.narrow() ? PackedBfloat16(d.types.weights, hwio, from + i)
-                                 : hwio[from + i];
+        *packed++ = i >= lanes          ? 0.f
+                    : d.low_precision() ? PackedBfloat16(d.types.weights, hwio, from + i)
+                                        : hwio[from + i];
       }
     }
   }

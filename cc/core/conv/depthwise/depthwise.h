@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "cc/core/conv/common/conv_run.h"
 #include "cc/core/conv/depthwise/depthwise_kernel.h"
@@ -58,7 +57,7 @@ struct DepthwisePlan {
   ScratchPiece<float> sums;
 };
 
-// Weights are packed [icb][kh][kw][16], those of bytes as dwords, [icb][rows][taps][16], and behind
+// Weights are packed [icb][kh][kw][16], those of bytes as dwords, [icb][rows][taps][16], and after
 // them their sums, an int32 a channel.
 void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 void RunDepthwise(const ConvRun& run, ThreadPool& pool);

@@ -42,8 +42,7 @@ struct Bfloat16s {
   using Src = Bfloat16;
 
   template <int kPx, typename Add>
-  static inline __attribute__((always_inline)) void Tile(const DepthwiseArgs& a, int64_t p0,
-                                                         void* dst, Add&& add) {
+  static BD_INLINE void Tile(const DepthwiseArgs& a, int64_t p0, void* dst, Add&& add) {
     const TileEpilogue& e = a.epilogue;
     const InRegisters<float, 1> in_registers(e);
     const bool silu = e.silu && !e.clamp && e.acc_in == nullptr && e.valid_lanes == kBlock &&
@@ -75,8 +74,7 @@ struct Bfloat16s {
 #if defined(BD_AVX512_BF16)
   // Two rows at once, whichever of the window's are there, and the last of an odd number.
   template <typename Acc, typename Add>
-  static inline __attribute__((always_inline)) void AddRows(const DepthwiseArgs& a, int v, Acc& acc,
-                                                            Add&& add) {
+  static BD_INLINE void AddRows(const DepthwiseArgs& a, int v, Acc& acc, Add&& add) {
     OneRow<Src> waits = {};
     const float* w = a.weights + v;
     for (int64_t h = 0; h < a.kh; ++h, w += a.kw * kBlock) {
@@ -93,8 +91,7 @@ struct Bfloat16s {
   }
 #else
   template <typename Acc, typename Add>
-  static inline __attribute__((always_inline)) void AddRows(const DepthwiseArgs& a, int v, Acc& acc,
-                                                            Add&& add) {
+  static BD_INLINE void AddRows(const DepthwiseArgs& a, int v, Acc& acc, Add&& add) {
     const float* w = a.weights + v;
     for (int64_t h = 0; h < a.kh; ++h, w += a.kw * kBlock) {
       const Src* const row = reinterpret_cast<const Src*>(a.rows[h]);
@@ -113,10 +110,8 @@ struct Bfloat16s {
 
 void Row(const DepthwiseArgs& a) { RunTiles<Bfloat16s>(a); }
 
-constexpr DepthwiseBf16Kernels kTable = {Row};
-
 }  // namespace
 
-const DepthwiseBf16Kernels& GetDepthwiseBf16Kernels() { return kTable; }
+constexpr DepthwiseBf16Kernels kDepthwiseBf16Kernels = {Row};
 
 }  // namespace bd::BD_ISA

@@ -251,10 +251,8 @@ void Rows(const ByteRowsArgs& a) {
   FinishByRows<int32_t>(a.epilogue, {a.sums, a.oh * a.ow, 1}, a.dst);
 }
 
-constexpr DepthwiseBytesKernels kTable = {kQuads, DwordRow, Rows};
-
 }  // namespace
 
-const DepthwiseBytesKernels& GetDepthwiseBytesKernels() { return kTable; }
+constexpr DepthwiseBytesKernels kDepthwiseBytesKernels = {kQuads, DwordRow, Rows};
 
 }  // namespace bd::BD_ISA

@@ -13,8 +13,7 @@ struct Floats {
   // All of it, where a block is one vector; of others one vector after the other, without a
   // program.
   template <int kPx, typename Add>
-  static inline __attribute__((always_inline)) void Tile(const DepthwiseArgs& a, int64_t p0,
-                                                         void* to, Add&& add) {
+  static BD_INLINE void Tile(const DepthwiseArgs& a, int64_t p0, void* to, Add&& add) {
     float* const dst = static_cast<float*>(to);
     const auto add_rows = [&](auto& acc, int v) {
       const float* w = a.weights + v;
@@ -61,10 +60,8 @@ void Row(const DepthwiseArgs& a) {
   if (SiluFollows(a.epilogue)) a.epilogue.program->kernels->silu(a.dst, a.ow * kBlock);
 }
 
-constexpr DepthwiseKernels kTable = {Row};
-
 }  // namespace
 
-const DepthwiseKernels& GetDepthwiseKernels() { return kTable; }
+constexpr DepthwiseKernels kDepthwiseKernels = {Row};
 
 }  // namespace bd::BD_ISA

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "cc/core/conv/common/conv_run.h"
@@ -30,7 +29,7 @@ enum DirectVariant {
 // icb_chunk source blocks, of which tiles multiply pass_blocks at once.
 struct DirectPlan {
   DirectVariant variant = kBlockedTiles;
-  // kBf16, and kInt8 or kWords, of narrow types; then what follows counts dwords wherever floats
+  // kBf16, and kInt8 or kWords, of low precision; then what follows counts dwords wherever floats
   // are counted.
   TileFamily family = TileFamily::kBlocked;
   int64_t pixel = 16;  // of a block
@@ -52,7 +51,7 @@ struct DirectPlan {
   int64_t group_splits = 1;
   int64_t icb_chunk = 0, pass_blocks = 0;
 
-  // Taps of one K chunk, in the order weights are packed: floats, of narrow types bytes.
+  // Taps of one K chunk, in the order weights are packed: floats, of low precision bytes.
   std::vector<int64_t> tap_offsets;
   int64_t taps_per_block = 1;
   int64_t tap_length = 16;  // dwords
@@ -74,11 +73,11 @@ struct DirectPlan {
   bool packs_panels = false;
 
   bool fip() const { return variant == kFipTiles; }
-  bool narrow() const { return IsNarrow(family); }
+  bool low_precision() const { return IsLowPrecision(family); }
   bool words() const { return family == TileFamily::kWords; }  // which never lie in src itself
   // Dwords of channels.
   int64_t Dwords(int64_t of_channels) const { return CeilDiv(of_channels, PerDword(family)); }
-  // Behind packed weights that are multiplied in pairs: FipSource::of_packed in the first of 16
+  // After packed weights that are multiplied in pairs: FipSource::of_packed in the first of 16
   // floats; then, of each K chunk, FipCall::unscale of all channels and column_terms.
   int64_t pairs_floats(int64_t ocb, int64_t chunks) const {
     return fip() ? kBlock + chunks * 2 * ocb * kBlock : 0;

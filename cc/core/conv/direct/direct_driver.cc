@@ -1,6 +1,5 @@
 // Runs tasks of register tiles: tiles or dots over strips.
 #include <algorithm>
-#include <cstring>
 
 #include "cc/base/threads/parallel_units.h"
 #include "cc/core/conv/direct/direct.h"

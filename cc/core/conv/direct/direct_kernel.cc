@@ -54,8 +54,7 @@ void Dot(const DotArgs& a) {
 
 // Calls copy(pixels [begin, end), the first one of them in src), and zero(p) where there is none.
 template <typename Copy, typename Zeros>
-inline __attribute__((always_inline)) void ForEachPixel(const GatherArgs& a, Copy&& copy,
-                                                        Zeros&& zero) {
+BD_INLINE void ForEachPixel(const GatherArgs& a, Copy&& copy, Zeros&& zero) {
   // Pixels [begin, end) have first + p * stride inside [0, size).
   int64_t begin = a.first >= 0 ? 0 : (-a.first + a.stride - 1) / a.stride;
   int64_t end = a.size > a.first ? (a.size - a.first + a.stride - 1) / a.stride : 0;
@@ -104,11 +103,9 @@ void GatherWords(const GatherArgs& all) {
       });
 }
 
-constexpr DirectKernels kTable = {
-    Dot, {Gather<uint8_t>, Gather<uint16_t>, Gather<float>}, GatherWords};
-
 }  // namespace
 
-const DirectKernels& GetDirectKernels() { return kTable; }
+constexpr DirectKernels kDirectKernels = {
+    Dot, {Gather<uint8_t>, Gather<uint16_t>, Gather<float>}, GatherWords};
 
 }  // namespace bd::BD_ISA

@@ -4,8 +4,8 @@
 //   NHWC source     [group][kh][kw][ic][block of group][16]
 //   dot             [icb][kh][kw][oc][16 lanes of ic]
 //
-// Of narrow types ic counts dwords (cc/core/gemm/narrow_pack.h), of an NHWC source those of a tap,
-// kw and ic in one, where the last number of an odd tap of bfloat16 lies behind all taps; behind
+// Of low precision ic counts dwords (cc/core/gemm/narrow_pack.h), of an NHWC source those of a tap,
+// kw and ic in one, where the last number of an odd tap of bfloat16 lies after all taps; after
 // bytes lie their sums, an int32 an output channel.
 #include <algorithm>
 #include <cmath>
@@ -102,7 +102,7 @@ void PackLanes(const ConvDesc& d, const float* hwio, int64_t b, float* out) {
   }
 }
 
-// Of narrow types: the same rows in dwords.
+// Of low precision: the same rows in dwords.
 void PackNarrowGroup(const ConvPlan& plan, const float* hwio, const OutputGroup& g, float* packed) {
   const DirectPlan& p = plan.Own<DirectPlan>();
   const ConvDesc& d = plan.run_desc;
@@ -113,7 +113,7 @@ void PackNarrowGroup(const ConvPlan& plan, const float* hwio, const OutputGroup&
     sums = As<int32_t>(packed + p.groups.packed_floats) + o0;
     std::fill_n(sums, lanes, 0);
   }
-  // `count` rows of B from channel c0 of tap t on, behind so many dwords.
+  // `count` rows of B from channel c0 of tap t on, after so many dwords.
   const auto pack = [&](int64_t t0, int64_t c0, int64_t channels, int64_t count, int64_t dwords) {
     const auto index_of = [&](int64_t k, int64_t lane) -> int64_t {
       const int64_t t = t0 + (c0 + k) / channels, c = (c0 + k) % channels, o = o0 + lane;
@@ -156,7 +156,7 @@ void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPo
   const DirectPlan& p = plan.Own<DirectPlan>();
   const ConvDesc& d = plan.run_desc;
   if (p.packs_panels) return;  // done in the run
-  if (p.narrow()) {
+  if (p.low_precision()) {
     return pool.ParallelFor(
         p.groups.size(), [&](int64_t g, int) { PackNarrowGroup(plan, hwio, p.groups[g], packed); });
   }

@@ -8,7 +8,7 @@
 namespace bd {
 
 TileFamily FamilyOf(const DirectPlan& p) {
-  if (p.narrow()) return p.family;
+  if (p.low_precision()) return p.family;
   if (!p.blocked() || p.by_row) return TileFamily::kStrided;
   return p.fip() ? TileFamily::kFip : TileFamily::kBlocked;
 }
@@ -63,9 +63,9 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   call.first = b0 == start.icb_begin;
   call.last = b1 == start.icb_end;
   if (!call.last) {
-    call.behind = call.Weights(g0, call.first_row + call.rows_of_b());
+    call.ahead = call.Weights(g0, call.first_row + call.rows_of_b());
   } else if (g1 < r.ahead_end) {
-    call.behind = call.Weights(g1, call.first_row);
+    call.ahead = call.Weights(g1, call.first_row);
   }
   call.asks_ahead = !p.packs_panels;
   if (p.fip()) call.pairs = &from.pairs;

@@ -100,7 +100,7 @@ void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
       units *= 2;
     }
     // A dword more, of which the last tap may read some: it meets weights that are zero.
-    p->strip.count = CeilDiv(units * p->unit, sizeof(float)) + (p->narrow() ? 1 : 0);
+    p->strip.count = CeilDiv(units * p->unit, sizeof(float)) + (p->low_precision() ? 1 : 0);
     return;
   }
   if (p->padded) {
@@ -191,8 +191,8 @@ int64_t NextSmaller(int64_t units, int64_t per, int64_t* strips) {
 // Changing weights of so few pixels that each group's are read once, by one task.
 constexpr int64_t kFewPixels = 64;
 bool MayPackPanels(const Algorithm& self, const ConvDesc& d) {
-  return self.variant == kBlockedTiles && !d.narrow() && d.changes_weights && d.hands_plain &&
-         d.groups == 1 && d.n() == 1 && d.oh() * d.ow() <= kFewPixels;
+  return self.variant == kBlockedTiles && !d.low_precision() && d.changes_weights &&
+         d.hands_plain && d.groups == 1 && d.n() == 1 && d.oh() * d.ow() <= kFewPixels;
 }
 
 // Picks strip size and group splits by estimated cycles of the busiest thread: multiply-adds at 2 a
@@ -277,7 +277,7 @@ std::string Applies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   if (plain_dst && d.types.sum != DataType::f32) {
     return "a chain that is not in registers reads float32";
   }
-  const bool dot = plain_dst && !d.narrow() && d.groups == 1 && d.oc() <= kMaxDotChannels;
+  const bool dot = plain_dst && !d.low_precision() && d.groups == 1 && d.oc() <= kMaxDotChannels;
   switch (self.variant) {
     case kNhwcTiles:
       return d.src.channels_last() ? "" : "src is not nhwc";
@@ -289,7 +289,7 @@ std::string Applies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   }
   if (d.src.channels_last()) return "src is nhwc";
   if (dot) return "dst is nhwc of few channels";
-  const bool fip = !d.narrow() && UsesFip(d, false, isa);
+  const bool fip = !d.low_precision() && UsesFip(d, false, isa);
   if (self.variant == kFipTiles) {
     return fip ? "" : "multiplying in pairs is not asked for, or gains nothing";
   }
@@ -334,13 +334,13 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
     p->tap_length = p->odd_taps() ? p->tap_units / 2 : p->Dwords(p->tap_units);
     p->px_stride = d.sw() * p->channels;
   }
-  // A kernel row of a narrow NHWC source is as a pixel of so many channels.
-  const bool joined = !blocked && p->narrow();
+  // A kernel row of an NHWC source of low precision is as a pixel of so many channels.
+  const bool joined = !blocked && p->low_precision();
   p->groups = p->variant == kDotLanes
                   ? DotGroup(*plan)
                   : MakeOutputGroups(d, plan->isa, joined ? p->tap_units : d.ic(),
                                      d.kh() * (joined && d.dw() == 1 ? 1 : d.kw()),
-                                     IsTiled(*p) && !p->narrow(), per_dword);
+                                     IsTiled(*p) && !p->low_precision(), per_dword);
   const bool strided =
       blocked && !p->fip() && !p->words() && !d.pointwise() && IsStridedInPlace(d, plan->isa);
   // Narrow pixels are read in place where they are whole dwords.
@@ -348,7 +348,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   p->in_place = (d.pointwise() && whole) || strided;
   // A copy for each kernel column costs more than tiles that end with the row, where that is long
   // enough for tiles to pay.
-  p->padded = p->narrow() && blocked && !p->in_place && d.kw() > 1 && d.ow() >= kShortestRow;
+  p->padded = p->low_precision() && blocked && !p->in_place && d.kw() > 1 && d.ow() >= kShortestRow;
   p->is_line = !blocked && !p->in_place && d.ih() == 1 && d.oh() == 1 && d.kh() == 1;
   p->by_row = strided || p->padded || (!blocked && !p->in_place && !p->is_line);
   p->taps_per_block = d.kh() * d.kw();
@@ -365,8 +365,8 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   const bool sum_on_tile = d.dst.blocked() && plan->epilogue.rest.HasSum();
   // Nor do chunks of listed blocks lie alike.
   const bool listed = p->in_place && !d.src_blocks.empty();
-  // Sums of narrow types do not leave the registers.
-  if (IsTiled(*p) && !p->narrow() && !sum_on_tile && !listed) {
+  // Sums of low precision do not leave the registers.
+  if (IsTiled(*p) && !p->low_precision() && !sum_on_tile && !listed) {
     const int64_t block_bytes = 4 * kBlock * d.kh() * d.kw() * p->groups.widest_blocks * kBlock;
     const int64_t budget = p->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
     const int64_t fit = std::max<int64_t>(1, budget / std::max<int64_t>(1, block_bytes));
@@ -380,7 +380,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
                     p->groups.blocking() + (joined && d.dw() != 1 ? 32 : 0) + 64 * chunks};
   plan->packed_bytes = (p->groups.packed_floats + trailer) * sizeof(float);
   if (plan->empty()) return;
-  p->pass_blocks = sum_on_tile || p->narrow() ? p->icb_chunk : PassBlocks(*p, plan->isa);
+  p->pass_blocks = sum_on_tile || p->low_precision() ? p->icb_chunk : PassBlocks(*p, plan->isa);
   ChooseSplits(*plan, p);
   p->packs_panels = MayPackPanels(self, d) && p->strips == 1;
   if (p->packs_panels) {
@@ -392,7 +392,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   }
   const int64_t row_pixels = p->is_line ? p->strip_pixels : std::max<int64_t>(1, d.ow());
   LayOutStrip(*plan, p->in_place ? 0 : p->strip_pixels / row_pixels, p);
-  if (p->narrow()) {  // whose tiles count bytes
+  if (p->low_precision()) {  // whose tiles count bytes
     for (int64_t& offset : p->tap_offsets) offset *= p->unit;
   }
   plan->tasks = d.n() * p->strips * p->group_splits;

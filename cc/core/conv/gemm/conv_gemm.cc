@@ -1,6 +1,5 @@
 // A 1x1 convolution of plain tensors as a product of matrices (cc/core/gemm): a row of A is a
 // pixel.
-#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -29,7 +28,8 @@ double Multiplies(const ConvDesc& d, bool pairs) {
 }
 
 bool InPairs(const ConvDesc& d, Isa isa) {
-  if (!GainsFromFip(isa) || d.algorithm == ConvAlgorithm::kDirect) return false;
+  if (!GainsFromFip(isa) || d.algorithm == ConvAlgorithm::kDirect)
+    return false;
   if (d.algorithm == ConvAlgorithm::kFip) return true;
   return d.keeps_weights && Multiplies(d, true) < Multiplies(d, false);
 }

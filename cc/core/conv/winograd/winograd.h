@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "cc/core/conv/common/conv_run.h"
@@ -42,9 +41,9 @@ struct WinogradPlan {
 
 // Algorithm::variant is the row of kWinogradTransforms. Weights are packed as U = G g G^T, made in
 // double: [xi][group][icb][ic in block][block of group][16], where channels of phases are ordered
-// [row][column][ic], or [of kPhases][ic, whole blocks]. With FIP, behind each plane [ocb][16] to
+// [row][column][ic], or [of kPhases][ic, whole blocks]. With FIP, after each plane [ocb][16] to
 // multiply sums by and [ocb][16] of terms (cc/core/gemm/fip.h). Planes of words and of bfloat16 are
-// in dwords of two channels. Of bytes there are, behind all planes, sums of each channel's weights
+// in dwords of two channels. Of bytes there are, after all planes, sums of each channel's weights
 // [ocb][16], in int32, and the number of ranges.
 void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 void RunWinograd(const ConvRun& run, ThreadPool& pool);

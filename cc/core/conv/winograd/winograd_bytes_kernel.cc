@@ -104,10 +104,8 @@ void Dst(const WinogradDstArgs& a) {
       [&](int32_t* sums, int64_t px, int64_t pixel) { FinishRow(a, sums, px, pixel); });
 }
 
-constexpr WinogradBytesKernels kTable = {Source<Bytes, uint8_t, uint16_t>, Dst};
-
 }  // namespace
 
-const WinogradBytesKernels& GetWinogradBytesKernels() { return kTable; }
+constexpr WinogradBytesKernels kWinogradBytesKernels = {Source<Bytes, uint8_t, uint16_t>, Dst};
 
 }  // namespace bd::BD_ISA

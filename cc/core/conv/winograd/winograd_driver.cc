@@ -69,7 +69,7 @@ struct TileBlock {
   // Of V.
   int64_t pixel() const { return p.Dwords(kBlock); }
   int64_t v_plane_stride() const { return p.tile_pitch * pixel(); }
-  // Behind the planes of packed weights of bytes: sums of the weights of each dst channel, and how
+  // After the planes of packed weights of bytes: sums of the weights of each dst channel, and how
   // many ranges the source channels have.
   const int32_t* weight_sums() const {
     return As<const int32_t>(run.buffers.packed + planes() * p.plane_dwords);
@@ -109,10 +109,10 @@ struct TileBlock {
     a.plane_stride = v_plane_stride();
     a.phase_stride = source_blocks() * planes() * v_plane_stride();
     a.zero = p.bytes() ? static_cast<uint8_t>(d.types.src_quantization.zero_point) : 0;
-    const auto kernel = p.bytes()    ? WinogradBytesKernelsFor(run.plan.isa).source
-                        : p.bf16()   ? kernels.source_rounded[p.row]
-                        : d.narrow() ? kernels.source_bf16[p.row]
-                                     : kernels.source[p.row];
+    const auto kernel = p.bytes()           ? WinogradBytesKernelsFor(run.plan.isa).source
+                        : p.bf16()          ? kernels.source_rounded[p.row]
+                        : d.low_precision() ? kernels.source_bf16[p.row]
+                                            : kernels.source[p.row];
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
       a.src = d.src.channels_last()
                   ? BytesFrom(run.buffers.src, n * d.ih() * d.iw() * d.ic() * run.plan.src_bytes)
@@ -154,7 +154,7 @@ struct TileBlock {
     call.taps = whole - begin;
     call.tap_length = call.px_stride = pixel();
     // The next plane's; where phases are split that may begin at others.
-    call.behind = call.Weights(group_begin, call.first_row) + u_stride;
+    call.ahead = call.Weights(group_begin, call.first_row) + u_stride;
     FipCall pairs;
     if (p.fip()) {
       pairs = p.pairs.Call(run.scratch, thread, xi);

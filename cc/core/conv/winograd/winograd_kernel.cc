@@ -360,10 +360,8 @@ constexpr WinogradKernels MakeTable() {
   return table;
 }
 
-constexpr WinogradKernels kTable = MakeTable();
-
 }  // namespace
 
-const WinogradKernels& GetWinogradKernels() { return kTable; }
+constexpr WinogradKernels kWinogradKernels = MakeTable();
 
 }  // namespace bd::BD_ISA

@@ -191,7 +191,7 @@ struct WinogradAxis {
 };
 
 // U[xi] = (G_h w G_w^T)[xi] for one source channel and `lanes` (at most 16) output channels, in
-// double, rounded once; lanes behind them are zero.
+// double, rounded once; lanes after them are zero.
 struct WinogradWeightsArgs {
   const WinogradAxis *h, *w;
   const float* const* taps;  // [h->taps][w->taps] the first lane of each, or null: zeros

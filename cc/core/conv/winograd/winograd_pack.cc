@@ -71,7 +71,7 @@ int32_t RangesOf(const ConvPlan& plan, const int8_t* hwio) {
   return static_cast<int32_t>(p.most_ranges);
 }
 
-// What stands behind the planes of bytes: sums of each channel's weights, and the number of ranges.
+// What stands after the planes of bytes: sums of each channel's weights, and the number of ranges.
 void PackSums(const ConvPlan& plan, const int8_t* hwio, int32_t* sums) {
   const ConvDesc& d = plan.desc;
   std::fill_n(sums, plan.ocb * kBlock, 0);
@@ -99,7 +99,7 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
   const WinogradPlan& p = plan.Own<WinogradPlan>();
   const ConvDesc& d = plan.desc;
   const WinogradTransform& t = p.transform();
-  std::vector<float> widened(d.narrow() ? d.kh() * d.kw() * d.ic() * d.oc() : 0);
+  std::vector<float> widened(d.low_precision() ? d.kh() * d.kw() * d.ic() * d.oc() : 0);
   if (p.bytes()) {
     const int8_t* const bytes = As<const int8_t>(hwio);
     std::copy_n(bytes, widened.size(), widened.data());
@@ -108,7 +108,7 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
     for (size_t i = 0; i < widened.size(); ++i)
       widened[i] = PackedBfloat16(d.types.weights, hwio, static_cast<int64_t>(i));
   }
-  if (d.narrow()) hwio = widened.data();
+  if (d.low_precision()) hwio = widened.data();
   const WinogradAxis h = p.bytes() ? kBytesAxis : MakeAxis(t.mh, t.taps_h());
   const WinogradAxis w = p.bytes() ? kBytesAxis : MakeAxis(t.mw, t.taps_w());
   const bool halves = p.bytes() || p.bf16();

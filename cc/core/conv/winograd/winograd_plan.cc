@@ -20,12 +20,14 @@ constexpr int64_t kFewChannels = 2;
 
 TileFamily FamilyOf(const WinogradTransform& t, const ConvDesc& d, Isa isa) {
   if (d.src.dtype() == DataType::u8) return TileFamily::kWordSums;
-  if (d.narrow() && t.rounds_planes() && MultipliesBfloat16(isa)) return TileFamily::kBf16Sums;
+  if (d.low_precision() && t.rounds_planes() && MultipliesBfloat16(isa))
+    return TileFamily::kBf16Sums;
   return UsesFip(d, true, isa) ? TileFamily::kFip : TileFamily::kBlocked;
 }
 
-// Cycles of a multiply-add, and of a tile's transforms: of narrow planes measured as those of
-// kWinogradTransforms. `unit`: of a multiply-add in direct sums, as which they count one of bytes.
+// Cycles of a multiply-add, and of a tile's transforms: of low-precision planes measured as those
+// of kWinogradTransforms. `unit`: of a multiply-add in direct sums, as which they count one of
+// bytes.
 struct Stages {
   double multiply, source, dst, unit;
 };
@@ -191,7 +193,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   p->pass_groups = split.pass_groups;
   const int64_t task_groups = CeilDiv(p->groups.size(), split.group_splits);
   const int64_t blocks = std::min(plan->ocb, p->pass_groups * p->groups.step);
-  const int64_t unit = IsNarrow(p->family) ? sizeof(float) : 1;  // narrow tiles count bytes
+  const int64_t unit = IsLowPrecision(p->family) ? sizeof(float) : 1;  // narrow tiles count bytes
   for (int64_t b = 0; b < p->icb; ++b) {
     p->tap_offsets.push_back(b * planes * p->tile_pitch * p->Dwords(kBlock) * unit);
   }

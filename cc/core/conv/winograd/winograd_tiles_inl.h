@@ -13,8 +13,6 @@
 #include "cc/core/gemm/tiles/narrow_in_registers_inl.h"
 #include "cc/simd/vec.h"
 
-#define BD_INLINE inline __attribute__((always_inline))
-
 namespace bd::BD_ISA {
 namespace {
 

@@ -41,10 +41,8 @@ void Transform(const WinogradWeightsArgs& a) {
   }
 }
 
-constexpr WinogradWeightsKernels kTable = {Transform};
-
 }  // namespace
 
-const WinogradWeightsKernels& GetWinogradWeightsKernels() { return kTable; }
+constexpr WinogradWeightsKernels kWinogradWeightsKernels = {Transform};
 
 }  // namespace bd::BD_ISA

@@ -2,7 +2,7 @@
 // two tiles of A and two of B. Compiled once per ISA; the contract is amx_tile_kernel.h.
 //
 // K is one sequence of dwords, whatever taps it lies in, cut every 16. Where these are neighbours,
-// tiles are loaded from A itself, else from a copy. Behind the last dword of K the copy and one of
+// tiles are loaded from A itself, else from a copy. After the last dword of K the copy and one of
 // the weights have zeros. So the sizes of K never change, and with them the tiles: configuring them
 // anew would clear all sums.
 #include "cc/core/gemm/tiles/amx_tile_kernel.h"
@@ -35,10 +35,10 @@ struct Bytes {
 
   static const void* Start(const TileArgs& a) { return a.start; }
   static void Finish(const TileEpilogue& e, const TileSums& sums, void* dst) {
-    BD_OF(avx512_bf16)::GetEpilogueKernels().of_ints(e, sums, dst);
+    BD_OF(avx512_bf16)::kEpilogueKernels.of_ints(e, sums, dst);
   }
   template <int c, int a, int b>
-  static inline __attribute__((always_inline)) void Dot(TileRegisters& tiles) {
+  static BD_INLINE void Dot(TileRegisters& tiles) {
     tiles.DotBytes<c, a, b>();
   }
 };
@@ -49,10 +49,10 @@ struct Bfloats {
 
   static const void* Start(const TileArgs& a) { return a.epilogue.bias; }
   static void Finish(const TileEpilogue& e, const TileSums& sums, void* dst) {
-    BD_OF(avx512_bf16)::GetEpilogueKernels().of_floats(e, sums, dst);
+    BD_OF(avx512_bf16)::kEpilogueKernels.of_floats(e, sums, dst);
   }
   template <int c, int a, int b>
-  static inline __attribute__((always_inline)) void Dot(TileRegisters& tiles) {
+  static BD_INLINE void Dot(TileRegisters& tiles) {
     tiles.DotBfloat16<c, a, b>();
   }
 };
@@ -127,10 +127,10 @@ class Rows {
 
 alignas(64) constexpr float kNothing[kMaxTileBlocks * kBlock] = {};
 
-// `tail` are the weights of the dwords behind the last whole 16.
+// `tail` are the weights of the dwords after the last whole 16.
 template <typename Type, int kBlocks>
-inline __attribute__((always_inline)) void Multiply(const TileArgs& a, const char* src, int rows,
-                                                    const float* tail, TileRegisters& tiles) {
+BD_INLINE void Multiply(const TileArgs& a, const char* src, int rows, const float* tail,
+                        TileRegisters& tiles) {
   constexpr int64_t kStride = kBlocks * kTileBytes;
   const bool both = rows > kTileRows;
   const void* start = Type::Start(a);
@@ -163,8 +163,7 @@ inline __attribute__((always_inline)) void Multiply(const TileArgs& a, const cha
 
 // To [block][row][16].
 template <int kBlocks, typename Sum>
-inline __attribute__((always_inline)) void StoreSums(int rows, Sum* to, int64_t block_stride,
-                                                     TileRegisters& tiles) {
+BD_INLINE void StoreSums(int rows, Sum* to, int64_t block_stride, TileRegisters& tiles) {
   Sum* const half = to + kTileRows * kBlock;
   tiles.Store<kSums>(to, kTileBytes);
   if (kBlocks == 2) tiles.Store<kSums + 1>(to + block_stride, kTileBytes);
@@ -179,7 +178,7 @@ void AmxTile(const TileArgs& all) {
     TileArgs few = all;
     few.tiles = 1;
     few.prefetch_step *= all.tiles;
-    return BD_OF(avx512_vnni)::GetInt8TileKernels().tile[kBlocks - 1][all.tiles - 1](few);
+    return BD_OF(avx512_vnni)::kInt8TileKernels.tile[kBlocks - 1][all.tiles - 1](few);
   }
   constexpr bool kSumsAlone = __is_same(Type, BfloatSums);
   constexpr int kRowFloats = kBlocks * kBlock;
@@ -214,22 +213,19 @@ void AmxTile(const TileArgs& all) {
   }
 }
 
+}  // namespace
+
 #define BD_BY_BLOCKS(Type) \
   { AmxTile<Type, 1>, AmxTile<Type, 2> }
-constexpr AmxTileKernels kTable = {BD_BY_BLOCKS(Bytes), BD_BY_BLOCKS(Bfloats),
-                                   BD_BY_BLOCKS(BfloatSums)};
+constexpr AmxTileKernels kAmxTileKernels = {BD_BY_BLOCKS(Bytes), BD_BY_BLOCKS(Bfloats),
+                                            BD_BY_BLOCKS(BfloatSums)};
 
 #else
 
 namespace bd::BD_ISA {
-namespace {
 
-constexpr AmxTileKernels kTable = {};
+constexpr AmxTileKernels kAmxTileKernels = {};
 
 #endif
-
-}  // namespace
-
-const AmxTileKernels& GetAmxTileKernels() { return kTable; }
 
 }  // namespace bd::BD_ISA

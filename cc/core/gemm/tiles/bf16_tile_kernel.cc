@@ -69,11 +69,9 @@ void Row(const NarrowRow& row) {
   if (row.count % 2 != 0) dst[row.count] = Bfloat16{0};
 }
 
-constexpr Bf16TileKernels kTable = {{Bf16Type::kTilePixels, BD_NARROW_ROWS(Bf16Type), Row},
-                                    BD_SUMS_ROWS};
-
 }  // namespace
 
-const Bf16TileKernels& GetBf16TileKernels() { return kTable; }
+constexpr Bf16TileKernels kBf16TileKernels = {
+    {Bf16Type::kTilePixels, BD_NARROW_ROWS(Bf16Type), Row}, BD_SUMS_ROWS};
 
 }  // namespace bd::BD_ISA

@@ -8,9 +8,10 @@
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
-namespace {
 
 #if defined(BD_AVX512) && defined(BD_VNNI)
+
+namespace {
 
 static_assert(kLanes == kBlock);
 
@@ -211,16 +212,14 @@ void Multiply(const ProductArgs& a, const DigitRows& rows) {
   MultiplyBy<Int8Digits>(a, rows);
 }
 
-constexpr DigitKernels kKernels = {Row, Multiply};
+}  // namespace
+
+constexpr DigitKernels kDigitKernels = {Row, Multiply};
 
 #else
 
-constexpr DigitKernels kKernels = {nullptr, nullptr};
+constexpr DigitKernels kDigitKernels = {nullptr, nullptr};
 
 #endif
-
-}  // namespace
-
-const DigitKernels& GetDigitKernels() { return kKernels; }
 
 }  // namespace bd::BD_ISA

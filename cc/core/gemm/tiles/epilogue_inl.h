@@ -10,7 +10,7 @@
 namespace bd::BD_ISA {
 namespace {
 
-// Whether swish is a loop of its own over what tiles have stored. Tails are zeros again behind a
+// Whether swish is a loop of its own over what tiles have stored. Tails are zeros again after a
 // program only.
 inline bool SiluFollows(const TileEpilogue& e) {
   return kVecsPerBlock > 1 && e.program != nullptr && e.silu && e.valid_lanes >= kBlock;
@@ -19,8 +19,7 @@ inline bool SiluFollows(const TileEpilogue& e) {
 // Swish out of registers to a C whose rows lie together, a vector a block of it: false where some
 // of acc is out of reach; dst holds nothing of use then.
 template <typename Dst, int kPx, int kVecs>
-inline __attribute__((always_inline)) bool StoreSilu(const Vec (&acc)[kPx][kVecs], Dst* dst,
-                                                     int64_t block_stride) {
+BD_INLINE bool StoreSilu(const Vec (&acc)[kPx][kVecs], Dst* dst, int64_t block_stride) {
   constexpr bool kRounds = __is_same(Dst, Bfloat16);
   constexpr int kAll = kPx * kVecs;
   BD_UNROLL
@@ -55,7 +54,7 @@ struct Accumulators {
 
   // What Finish will add is asked for now, to arrive while the sums are made. (Asking for
   // dst as well made ResNet-50 2 % and MobileNetV2 8 % slower.)
-  inline __attribute__((always_inline)) void AskForSums(const TileEpilogue& e) {
+  BD_INLINE void AskForSums(const TileEpilogue& e) {
     if (e.acc_in == nullptr || e.row_major) return;
     const float* const in = static_cast<const float*>(e.acc_in);
     BD_UNROLL
@@ -68,7 +67,7 @@ struct Accumulators {
   }
 
   // `bias` may be null.
-  inline __attribute__((always_inline)) void Begin(const float* bias) {
+  BD_INLINE void Begin(const float* bias) {
     if (bias != nullptr) {
       BD_UNROLL
       for (int v = 0; v < kVecs; ++v) {
@@ -86,7 +85,7 @@ struct Accumulators {
   }
 
   // Sums that began at zero.
-  inline __attribute__((always_inline)) void Scale(const TileEpilogue& e) {
+  BD_INLINE void Scale(const TileEpilogue& e) {
     BD_UNROLL
     for (int v = 0; v < kVecs; ++v) {
       const Vec scale = Load(e.scale + v * kLanes);
@@ -97,29 +96,28 @@ struct Accumulators {
   }
 
   // To a blocked dst, without a program; `in`, if any, is what acc_in has there.
-  inline __attribute__((always_inline)) void End(const TileEpilogue& e, const float* in,
-                                                 float* dst) {
+  BD_INLINE void End(const TileEpilogue& e, const float* in, float* dst) {
     if (in != nullptr) AddTo(in, e.acc_scale, e.acc_block_stride);
     StoreResults(e, dst);
   }
 
-  inline __attribute__((always_inline)) void Start(const TileEpilogue& e) {
+  BD_INLINE void Start(const TileEpilogue& e) {
     AskForSums(e);
     Begin(e.bias);
   }
 
   // To a blocked or a row-major C. Rows with tails call a function that reads `e`, so a copy of it
   // cannot stay in registers: tiles whose C is always blocked call FinishBlocked.
-  inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst) {
+  BD_INLINE void Finish(const TileEpilogue& e, float* dst) {
     if (e.row_major) return FinishRows(e, dst);
     FinishBlocked(e, dst);
   }
 
-  inline __attribute__((always_inline)) void FinishBlocked(const TileEpilogue& e, float* dst) {
+  BD_INLINE void FinishBlocked(const TileEpilogue& e, float* dst) {
     if (e.acc_in != nullptr) {
       AddTo(static_cast<const float*>(e.acc_in), e.acc_scale, e.acc_block_stride);
     }
-    // Tails are zeros already, but where infinity or NaN met the zeros of weights behind a channel.
+    // Tails are zeros already, but where infinity or NaN met the zeros of weights after a channel.
     if (e.valid_lanes < kBlock) ClearTail(e.valid_lanes);
     if (e.program == nullptr) return StoreResults(e, dst);
     if (SiluFollows(e)) return StoreThenSilu(e, dst);
@@ -132,7 +130,7 @@ struct Accumulators {
 
  private:
   // To a row-major C: out of registers where blocks are whole, else by rows.
-  inline __attribute__((always_inline)) void FinishRows(const TileEpilogue& e, float* dst) {
+  BD_INLINE void FinishRows(const TileEpilogue& e, float* dst) {
     if (e.program != nullptr || e.valid_lanes < kBlock) {
       alignas(64) float sums[kBlocks * kPx * kBlock];
       StoreTo<false>(e, sums, kPx * kBlock);
@@ -156,7 +154,7 @@ struct Accumulators {
   }
 
   // Of the last block.
-  inline __attribute__((always_inline)) void ClearTail(int valid_lanes) {
+  BD_INLINE void ClearTail(int valid_lanes) {
     constexpr int kBegin = kVecs - kVecsPerBlock;
     BD_UNROLL
     for (int v = kBegin < 0 ? 0 : kBegin; v < kVecs; ++v) {
@@ -167,8 +165,7 @@ struct Accumulators {
     }
   }
 
-  inline __attribute__((always_inline)) void AddTo(const float* sums, float acc_scale,
-                                                   int64_t block_stride) {
+  BD_INLINE void AddTo(const float* sums, float acc_scale, int64_t block_stride) {
     const Vec scale = Set1(acc_scale);
     BD_UNROLL
     for (int v = 0; v < kVecs; ++v) {
@@ -182,8 +179,7 @@ struct Accumulators {
   // of the next tile would wait for it (a tile of 756 multiply-adds took 850 cycles, and
   // takes 830).
   template <bool kClamp>
-  inline __attribute__((always_inline)) void StoreTo(const TileEpilogue& e, float* dst,
-                                                     int64_t block_stride) {
+  BD_INLINE void StoreTo(const TileEpilogue& e, float* dst, int64_t block_stride) {
     const Vec lo = Set1(e.lo), hi = Set1(e.hi);
     BD_UNROLL
     for (int v = 0; v < kVecs; ++v) {
@@ -196,20 +192,20 @@ struct Accumulators {
     }
   }
 
-  inline __attribute__((always_inline)) void StoreResults(const TileEpilogue& e, float* dst) {
+  BD_INLINE void StoreResults(const TileEpilogue& e, float* dst) {
     if (e.clamp) return StoreTo<true>(e, dst, e.dst_block_stride);
     StoreTo<false>(e, dst, e.dst_block_stride);
   }
 
   // Where sums and weights take all registers, swish is a loop of its own over what is in L1.
-  inline __attribute__((always_inline)) void StoreThenSilu(const TileEpilogue& e, float* dst) {
+  BD_INLINE void StoreThenSilu(const TileEpilogue& e, float* dst) {
     StoreTo<false>(e, dst, e.dst_block_stride);
     for (int b = 0; b < kBlocks; ++b) {
       e.program->kernels->silu(dst + b * e.dst_block_stride, kPx * kBlock);
     }
   }
 
-  inline __attribute__((always_inline)) void RunProgram(const TileEpilogue& e, float* dst) {
+  BD_INLINE void RunProgram(const TileEpilogue& e, float* dst) {
     const int64_t block_stride = e.dst_block_stride;
     alignas(64) float tile[kBlocks * kPx * kBlock];
     StoreTo<false>(e, tile, kPx * kBlock);

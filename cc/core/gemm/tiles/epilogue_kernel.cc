@@ -24,11 +24,11 @@ class Reals {
 
   // Of lanes beyond `lanes` nothing is read. Operations round one by one, as the chain's do.
   template <typename T>
-  inline __attribute__((always_inline)) Vec Plus(Vec x, const T* in) const {
+  BD_INLINE Vec Plus(Vec x, const T* in) const {
     return Add(x, Mul(scale_, added_.Load(in)));
   }
   template <typename T>
-  inline __attribute__((always_inline)) Vec Plus(Vec x, const T* in, int lanes) const {
+  BD_INLINE Vec Plus(Vec x, const T* in, int lanes) const {
     return Add(x, Mul(scale_, added_.LoadN(in, lanes)));
   }
 
@@ -60,7 +60,7 @@ class RealsOfInts : public Reals {
   void Row(int64_t row) {
     if (rows_ != nullptr) of_row_ = Set1(rows_[row]);
   }
-  inline __attribute__((always_inline)) Vec OfRow(const int32_t* sums, int v) const {
+  BD_INLINE Vec OfRow(const int32_t* sums, int v) const {
     Vec x = Mul(ToFloat(LoadInt(sums)), scale_[v]);
     if (rows_ != nullptr) x = Mul(x, of_row_);
     return Add(x, bias_[v]);
@@ -85,9 +85,8 @@ struct BlockSums {
 // no columns a blocked C gets zeros, and one by rows nothing. Whole blocks of bytes are clamped as
 // they are rounded.
 template <bool kWhole, typename Sums, typename Sum, typename Dst>
-inline __attribute__((always_inline)) void PassRows(const TileEpilogue& e,
-                                                    const BlockSums<typename Sums::Element>& of,
-                                                    Dst* out) {
+BD_INLINE void PassRows(const TileEpilogue& e, const BlockSums<typename Sums::Element>& of,
+                        Dst* out) {
   constexpr bool kSteps = std::is_same_v<Sums, StepsOfInts>;
   constexpr bool kClampsApart = !kWhole || !std::is_same_v<Dst, uint8_t>;
   const bool in_place = static_cast<const void*>(out) == of.at;
@@ -254,10 +253,8 @@ void Finish(const TileEpilogue& e, const TileSums& tile, void* dst) {
   }
 }
 
-constexpr EpilogueKernels kTable = {Finish<RealsOfFloats>, Finish<RealsOfInts>};
-
 }  // namespace
 
-const EpilogueKernels& GetEpilogueKernels() { return kTable; }
+constexpr EpilogueKernels kEpilogueKernels = {Finish<RealsOfFloats>, Finish<RealsOfInts>};
 
 }  // namespace bd::BD_ISA

@@ -11,7 +11,7 @@
 
 namespace bd {
 
-// The tensors behind the sums, what is added and C: f32, bf16 or u8.
+// The tensors after the sums, what is added and C: f32, bf16 or u8.
 struct EpilogueTensors {
   ElementType sum, dst;
   int64_t sum_bytes = 4, dst_bytes = 4;  // of an element

@@ -11,9 +11,10 @@
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
-namespace {
 
 #if defined(BD_AVX512)
+
+namespace {
 
 inline Vec To(Vec v, Vec) { return v; }
 inline HalfVec To(Vec v, HalfVec) { return Lower(v); }
@@ -21,8 +22,7 @@ inline Vec From(Vec v) { return v; }
 inline Vec From(HalfVec v) { return Widen(v); }
 
 template <typename V>
-inline __attribute__((always_inline)) V MultiplyPair(float sign, const float* x, V y1, V y2,
-                                                     V acc) {
+BD_INLINE V MultiplyPair(float sign, const float* x, V y1, V y2, V acc) {
   if (sign > 0) return Fma(AddAt(x, y2), AddAt(x + 1, y1), acc);
   return NegFma(SubAt(y2, x), SubAt(y1, x + 1), acc);
 }
@@ -30,8 +30,7 @@ inline __attribute__((always_inline)) V MultiplyPair(float sign, const float* x,
 // Rows of the next group's weights on their way. One pointer that moves: GCC would keep
 // sixteen distances in memory.
 template <int kBlocks>
-inline __attribute__((always_inline)) void AskForRows(int rows, const float*& prefetch,
-                                                      int64_t step) {
+BD_INLINE void AskForRows(int rows, const float*& prefetch, int64_t step) {
   BD_UNROLL
   for (int i = 0; i < rows; ++i) {
     BD_UNROLL
@@ -44,10 +43,8 @@ inline __attribute__((always_inline)) void AskForRows(int rows, const float*& pr
 // The 16 channels of a tap: each pair is followed by a channel or two by themselves, so
 // that both kinds of pipes have work all the time.
 template <int kBlocks, int kPx, typename Last>
-inline __attribute__((always_inline)) void MultiplyBlock(Vec (&acc)[kPx][kBlocks],
-                                                         Last (&last)[kPx], const float* src,
-                                                         const float* w, const float*& prefetch,
-                                                         int64_t prefetch_step) {
+BD_INLINE void MultiplyBlock(Vec (&acc)[kPx][kBlocks], Last (&last)[kPx], const float* src,
+                             const float* w, const float*& prefetch, int64_t prefetch_step) {
   constexpr int kFull = kBlocks - 1;
   BD_UNROLL
   for (int k = 0; k < kNumChannelPairs; ++k) {
@@ -84,10 +81,8 @@ inline __attribute__((always_inline)) void MultiplyBlock(Vec (&acc)[kPx][kBlocks
 
 // Channels [first, first + count) by themselves.
 template <int kBlocks, int kPx, typename Last>
-inline __attribute__((always_inline)) void MultiplySingles(Vec (&acc)[kPx][kBlocks],
-                                                           Last (&last)[kPx], const float* src,
-                                                           int64_t first, int64_t count,
-                                                           const float* w) {
+BD_INLINE void MultiplySingles(Vec (&acc)[kPx][kBlocks], Last (&last)[kPx], const float* src,
+                               int64_t first, int64_t count, const float* w) {
   constexpr int kFull = kBlocks - 1;
   for (int64_t c = first; c < first + count; ++c) {
     const float* row = w + c * kBlocks * kBlock;
@@ -146,8 +141,8 @@ constexpr int kPixelsTogether = kLanes / 2;  // whose terms and squares are one 
 // OddsToEvens(x) is x[c] x[c + 1]. Pixels are summed in one order, so what is said of a pixel is
 // the same in any range of them.
 template <int kPx>
-inline __attribute__((always_inline)) void SumPixels(const FipSourceArgs& a, int64_t first,
-                                                     Vec signs, Vec* magnitudes, Vec* all_squares) {
+BD_INLINE void SumPixels(const FipSourceArgs& a, int64_t first, Vec signs, Vec* magnitudes,
+                         Vec* all_squares) {
   // Rows of a tap are few lines among many far away: nobody but this asks for them in time.
   constexpr int kAhead = 2 * kPixelsTogether;
   Vec sums[kLanes], of_magnitudes[kPx];
@@ -198,7 +193,7 @@ float SourceTerms(const FipSourceArgs& a) {
   return ReduceAdd(all_squares);
 }
 
-bool MarkApart(const FipRangeArgs& a) {
+bool MarkUnpaired(const FipRangeArgs& a) {
   const Vec most = Set1(a.most), least = Set1(a.least), shape = Set1(a.shape);
   bool any = false;
   for (int64_t first = 0; first < a.rows; first += kLanes) {
@@ -215,7 +210,7 @@ bool MarkApart(const FipRangeArgs& a) {
       const bool in_range = a.squares[r] <= a.most && a.all[r] >= a.least &&
                             a.sums[r] * a.sums[r] >= a.shape * a.squares[r];
       if (in_range) continue;
-      a.apart[r] = 1;
+      a.unpaired[r] = 1;
       any = true;
     }
   }
@@ -276,12 +271,14 @@ constexpr auto HalfTile() -> void (*)(const TileArgs&) {
         get<b, 8>(), get<b, 9>(), get<b, 10>()                                                 \
   }
 
-constexpr FipKernels kTable = {
+}  // namespace
+
+constexpr FipKernels kFipKernels = {
     kMaxFipPixels,
     {BD_ROW(FullTile, 1), BD_ROW(FullTile, 2)},
     {BD_ROW(HalfTile, 1), BD_ROW(HalfTile, 2)},
     SourceTerms,
-    MarkApart,
+    MarkUnpaired,
     Scale,
     ColumnSums,
     ScaleColumns,
@@ -290,12 +287,8 @@ constexpr FipKernels kTable = {
 
 #else
 
-constexpr FipKernels kTable = {};
+constexpr FipKernels kFipKernels = {};
 
 #endif
-
-}  // namespace
-
-const FipKernels& GetFipKernels() { return kTable; }
 
 }  // namespace bd::BD_ISA

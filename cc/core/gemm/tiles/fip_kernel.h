@@ -6,13 +6,13 @@
 //   x1 y1 + x2 y2 = s (y2 + s x1) (y1 + s x2)  -  s x1 x2  -  s y1 y2
 //
 // The last two terms depend on the pixel alone and on the output channel alone; they are
-// summed apart, once for all channels and once for all pixels. So a pair costs one
+// summed separately, once for all channels and once for all pixels. So a pair costs one
 // multiply-add and two additions. Zen 4 adds on pipes of its own beside those
 // that multiply: of 16 channels, 5 pairs and 6 products by themselves take 11 cycles a
 // 512-bit vector instead of 16 (measured on tiles in L1: 164 GFLOP/s where multiply-adds
 // alone reach 116).
 //
-// The signs alternate, because x1 x2 is mostly positive behind a ReLU: the partial sums
+// The signs alternate, because x1 x2 is mostly positive after a ReLU: the partial sums
 // would grow with the number of channels otherwise.
 #pragma once
 
@@ -43,15 +43,16 @@ struct FipSourceArgs {
   float* sums;
 };
 
-// Rows that may not be multiplied in pairs (fip.h): apart[r] becomes 1 unless squares[r] <= most,
-// sums[r]^2 >= shape * squares[r] and all[r] >= least. `all` is sums, or what sums are added to.
+// Rows that may not be multiplied in pairs (fip.h): unpaired[r] becomes 1 unless squares[r] <=
+// most, sums[r]^2 >= shape * squares[r] and all[r] >= least. `all` is sums, or what sums are added
+// to.
 struct FipRangeArgs {
   const float* squares;
   const float* sums;
   float* all;
   int64_t rows;
   float most, shape, least;
-  uint8_t* apart;
+  uint8_t* unpaired;
 };
 
 constexpr int kMaxFipPixels = 10;
@@ -62,7 +63,7 @@ struct FipKernels {
   void (*tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
   void (*half_tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
   float (*source_terms)(const FipSourceArgs&);  // returns the sum of all squares
-  bool (*mark_apart)(const FipRangeArgs&);      // returns whether any row is apart
+  bool (*mark_unpaired)(const FipRangeArgs&);   // returns whether any row is unpaired
   // dst[i] = scale * src[i] for whole vectors of 16; dst may be src.
   void (*scale)(const float* src, float scale, int64_t floats, float* dst);
   // Of 16 columns of weights, rows row_stride floats apart: sums of squares and of magnitudes, in

@@ -5,7 +5,7 @@
 // pixels * blocks multiply-adds:
 //   avx512   32 registers   2 blocks x 14 pixels = 28 accumulators
 //   avx2     16 registers   1 block (2 vectors) x 6 pixels = 12; with half a last block
-//                           behind it, 3 vectors x 4 pixels
+//                           after it, 3 vectors x 4 pixels
 //   generic  16 registers   1 block (4 vectors) x 2 pixels = 8
 #include "cc/core/gemm/tiles/gemm_kernel.h"
 
@@ -31,7 +31,7 @@ constexpr int kJoinedTilePixels = 0;
 #endif
 
 // The last vector of a pixel, as the tile keeps it: a Vec, or a HalfVec where the
-// lanes behind it are no channels (one 512-bit multiply-add takes as long as two of
+// lanes after it are no channels (one 512-bit multiply-add takes as long as two of
 // 256 bits: 144->24 at 56x56 in 108 instead of 127 us). It has a broadcast of its own,
 // which the multiply-add does as it reads memory; a broadcast into a 512-bit register
 // costs Zen 4 a shuffle, and leaves less for 256-bit multiply-adds (108 to 98 us).
@@ -47,13 +47,11 @@ inline Vec From(HalfVec v) { return Widen(v); }
 #if defined(BD_AVX512)
 
 // One run of `length` source floats against [length][kBlocks][16] weights. The
-// tile to the right will want the pixels behind this one's: they come to L1.
+// tile to the right will want the pixels after this one's: they come to L1.
 template <int kBlocks, int kPx, typename Last>
-inline __attribute__((always_inline)) void MultiplyTap(Accumulators<kBlocks, kPx>& tile,
-                                                       Last (&last)[kPx], const float* src,
-                                                       int64_t length, const float* w,
-                                                       const float* prefetch,
-                                                       int64_t prefetch_step) {
+BD_INLINE void MultiplyTap(Accumulators<kBlocks, kPx>& tile, Last (&last)[kPx], const float* src,
+                           int64_t length, const float* w, const float* prefetch,
+                           int64_t prefetch_step) {
   constexpr int kFull = kBlocks * kVecsPerBlock - 1;  // vectors before the last one
 #pragma GCC unroll 2
   for (int64_t i = 0; i < length; ++i) {
@@ -116,8 +114,7 @@ __attribute__((noinline)) void Tile(const TileArgs& a) {
 // in a loop with row by row prefetches, 47 in the order that GCC prefers. at(p) is where pixel p
 // begins.
 template <int kRows, int kRowFloats, int kVecs, int kPx, int kAll, typename At>
-inline __attribute__((always_inline)) void MultiplyRows(Vec (&acc)[kPx][kAll], At&& at,
-                                                        const float* w) {
+BD_INLINE void MultiplyRows(Vec (&acc)[kPx][kAll], At&& at, const float* w) {
   Vec weights[kVecs];
   BD_UNROLL
   for (int v = 0; v < kVecs; ++v) weights[v] = LoadInOrder(w + v * kLanes);
@@ -142,8 +139,7 @@ inline __attribute__((always_inline)) void MultiplyRows(Vec (&acc)[kPx][kAll], A
 constexpr int kSomeRows = kBlock / 2;
 
 // The rows' share of the weights to come, line by line.
-inline __attribute__((always_inline)) const float* AskForRows(const float* prefetch,
-                                                              int64_t floats) {
+BD_INLINE const float* AskForRows(const float* prefetch, int64_t floats) {
   for (int64_t i = 0; i < floats; i += kBlock) __builtin_prefetch(prefetch + i, 0, 2);
   return prefetch + floats;
 }
@@ -196,10 +192,9 @@ void Tile(const TileArgs& a) {
 // Five bases, each with a scaled index of 0, 1 or 2 strides, reach 14 rows without a spilled
 // pointer.
 template <int kBlocks, int kPx, int kVecs>
-inline __attribute__((always_inline)) void MultiplyStrided(Vec (&acc)[kPx][kVecs], const float* src,
-                                                           int64_t stride, int64_t length,
-                                                           const float* w, const float* prefetch,
-                                                           int64_t prefetch_step) {
+BD_INLINE void MultiplyStrided(Vec (&acc)[kPx][kVecs], const float* src, int64_t stride,
+                               int64_t length, const float* w, const float* prefetch,
+                               int64_t prefetch_step) {
   constexpr int kPxPerBase = 3;
   constexpr int kBases = (kPx + kPxPerBase - 1) / kPxPerBase;
   const float* base[kBases];
@@ -228,16 +223,15 @@ inline __attribute__((always_inline)) void MultiplyStrided(Vec (&acc)[kPx][kVecs
 
 // p, of which the compiler does not know how it was computed: it would add up strides and rows for
 // each broadcast, where a register for each row of A is enough.
-inline __attribute__((always_inline)) const float* InRegister(const float* p) {
+BD_INLINE const float* InRegister(const float* p) {
   __asm__("" : "+r"(p));
   return p;
 }
 
 template <int kBlocks, int kPx, int kVecs>
-inline __attribute__((always_inline)) void MultiplyStrided(Vec (&acc)[kPx][kVecs], const float* src,
-                                                           int64_t stride, int64_t length,
-                                                           const float* w, const float* prefetch,
-                                                           int64_t prefetch_step) {
+BD_INLINE void MultiplyStrided(Vec (&acc)[kPx][kVecs], const float* src, int64_t stride,
+                               int64_t length, const float* w, const float* prefetch,
+                               int64_t prefetch_step) {
   constexpr int kRowFloats = kBlocks * kBlock;
   const float* pixel[kPx];
   BD_UNROLL
@@ -330,7 +324,9 @@ constexpr auto StridedTileOrNull() -> void (*)(const TileArgs&) {
     {BD_1_TO_14(BD_TILE, get, 1)}, { BD_1_TO_14(BD_TILE, get, 2) } \
   }
 
-constexpr GemmKernels kTable = {
+}  // namespace
+
+constexpr GemmKernels kGemmKernels = {
     kTileBlocks,
     kTilePixels,
     kJoinedTilePixels,
@@ -338,9 +334,5 @@ constexpr GemmKernels kTable = {
     BD_ROWS(HalfTileOrNull),
     BD_ROWS(StridedTileOrNull),
 };
-
-}  // namespace
-
-const GemmKernels& GetGemmKernels() { return kTable; }
 
 }  // namespace bd::BD_ISA

@@ -7,7 +7,7 @@
 //   C[p][16 b + lane] = sum_t sum_i a[tap_offsets[t] + p * px_stride + i]
 //                                   * weights[t][i][b][lane]
 //
-// `taps` of them are tap_length floats long, `tail_taps` behind those tail_length. A row-major
+// `taps` of them are tap_length floats long, `tail_taps` after those tail_length. A row-major
 // matrix of any K is one tap, or several of equal length and a shorter one.
 #pragma once
 
@@ -30,7 +30,7 @@ struct TileArgs {
   int64_t taps, tap_length;
   int64_t tail_taps, tail_length;
   int64_t px_stride;     // floats between rows
-  int64_t unit;          // of narrow types: bytes that px_stride counts
+  int64_t unit;          // of low precision: bytes that px_stride counts
   const float* weights;  // the panel's packed rows of B
   // Brought to L2 alongside: from `prefetch`, prefetch_step floats for each row of weights.
   const float* prefetch;

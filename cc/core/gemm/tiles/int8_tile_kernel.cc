@@ -136,12 +136,11 @@ void RowOfWords(const NarrowRow& row) {
   if (row.count % 2 != 0) dst[row.count] = 0;
 }
 
-constexpr Int8TileKernels kTable = {{Int8Type::kTilePixels, BD_NARROW_ROWS(Int8Type), Row},
-                                    {WordsType::kTilePixels, BD_NARROW_ROWS(WordsType), RowOfWords},
-                                    BD_NARROW_ROWS(WordSumsType)};
-
 }  // namespace
 
-const Int8TileKernels& GetInt8TileKernels() { return kTable; }
+constexpr Int8TileKernels kInt8TileKernels = {
+    {Int8Type::kTilePixels, BD_NARROW_ROWS(Int8Type), Row},
+    {WordsType::kTilePixels, BD_NARROW_ROWS(WordsType), RowOfWords},
+    BD_NARROW_ROWS(WordSumsType)};
 
 }  // namespace bd::BD_ISA

@@ -15,7 +15,7 @@ inline int AtMostLanes(int64_t n) { return static_cast<int>(n < 0 ? 0 : n < kLan
 // Sums of float or of int32 through the epilogue by rows.
 template <typename Acc>
 inline void FinishByRows(const TileEpilogue& e, const TileSums& sums, void* dst) {
-  const EpilogueKernels& kernels = GetEpilogueKernels();
+  const EpilogueKernels& kernels = kEpilogueKernels;
   (__is_same(Acc, float) ? kernels.of_floats : kernels.of_ints)(e, sums, dst);
 }
 
@@ -31,8 +31,7 @@ class InSteps {
   static constexpr int kVecs = kBlocks * kVecsPerBlock;
 
   // Of the blocks from the tile's `block` on.
-  inline __attribute__((always_inline)) InSteps(const TileEpilogue& e, int64_t block)
-      : rows_(e.row_scale) {
+  BD_INLINE InSteps(const TileEpilogue& e, int64_t block) : rows_(e.row_scale) {
     const Vec inverse = Set1(1.f / e.tensors.dst.quantization.scale);
     float zero_point = 0.f, step = 0.f;
     if (e.acc_in != nullptr) {
@@ -66,16 +65,16 @@ class InSteps {
   void Row(int64_t row) {
     if (rows_ != nullptr) of_row_ = Set1(rows_[row]);
   }
-  inline __attribute__((always_inline)) Vec operator()(IVec sum, int v) const {
+  BD_INLINE Vec operator()(IVec sum, int v) const {
     return FmaOnce(ToFloat(sum), scale_[v], bias_[v]);
   }
-  inline __attribute__((always_inline)) Vec OfRow(const int32_t* sums, int v) const {
+  BD_INLINE Vec OfRow(const int32_t* sums, int v) const {
     const IVec sum = LoadInt(sums);
     if (rows_ == nullptr) return (*this)(sum, v);
     return FmaOnce(Mul(ToFloat(sum), scale_[v]), of_row_, bias_[v]);
   }
   template <typename T>
-  inline __attribute__((always_inline)) Vec Plus(Vec x, const T* in, int = kLanes) const {
+  BD_INLINE Vec Plus(Vec x, const T* in, int = kLanes) const {
     return FmaOnce(LoadAs(in), added_, x);
   }
 
@@ -84,8 +83,8 @@ class InSteps {
   Vec scale_[kVecs], bias_[kVecs], added_, of_row_ = Zero();
 };
 
-// Registers are for sums and weights: what comes behind them is read from memory.
-inline __attribute__((always_inline)) void KeepInMemory(const void* constants) {
+// Registers are for sums and weights: what comes after them is read from memory.
+BD_INLINE void KeepInMemory(const void* constants) {
   __asm__ volatile("" : : "r"(constants) : "memory");
 }
 
@@ -111,8 +110,7 @@ class InRegisters<float, kBlocks> {
 
   // Rows from `row` of the tiles that begin at `dst`, [row][vector]; or of a block some vectors.
   template <int kPx, int kVecs>
-  inline __attribute__((always_inline)) void Finish(const Vec (&acc)[kPx][kVecs], int64_t row,
-                                                    char* dst) const {
+  BD_INLINE void Finish(const Vec (&acc)[kPx][kVecs], int64_t row, char* dst) const {
     // Copies: what is written might be this object, as far as the compiler knows.
     const Vec lo = lo_, hi = hi_;
     const int64_t stride = stride_;
@@ -152,8 +150,7 @@ class InRegisters<int32_t, kBlocks> {
 
   // Rows from `row` of the tiles that begin at `dst` and at the epilogue's acc_in, [row][vector].
   template <int kPx, int kVecs>
-  inline __attribute__((always_inline)) void Finish(const IVec (&acc)[kPx][kVecs], int64_t row,
-                                                    char* dst) const {
+  BD_INLINE void Finish(const IVec (&acc)[kPx][kVecs], int64_t row, char* dst) const {
     static_assert(kVecs == kBlocks * kVecsPerBlock);
     const uint8_t* const in = static_cast<const uint8_t*>(e_.acc_in) + row * kBlock;
     uint8_t* const out = reinterpret_cast<uint8_t*>(dst) + row * kBlock;
@@ -185,7 +182,7 @@ class InRegisters<int32_t, kBlocks> {
  private:
   static constexpr int kTogether = 4 / kVecsPerBlock;  // rows
 
-  inline __attribute__((always_inline)) void AddBytes(const uint8_t* in, int rows, Vec* x) const {
+  BD_INLINE void AddBytes(const uint8_t* in, int rows, Vec* x) const {
     BD_UNROLL
     for (int i = 0; i < rows * kVecsPerBlock; ++i) {
       x[i] = steps_.Plus(x[i], in + i * kLanes);

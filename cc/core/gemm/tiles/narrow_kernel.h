@@ -20,7 +20,7 @@
 
 namespace bd {
 
-// A row of A as it is multiplied: `count` numbers at src, zeros behind them up to a whole dword.
+// A row of A as it is multiplied: `count` numbers at src, zeros after them up to a whole dword.
 // bfloat16 may lie where its floats did.
 //   bfloat16   from bf16 or f32
 //   bytes      from u8, or s8, which become q + 128; or from f32, which become

@@ -28,9 +28,8 @@ constexpr int kRowsTogether = 28;
 // Sums of kPx rows of A and a panel, which finish(acc) takes. Bases, each with a scaled index of 0,
 // 1 or 2 strides, reach all rows without a spilled pointer.
 template <typename Type, int kBlocks, int kPx, typename Finish>
-inline __attribute__((always_inline)) void SumsOf(const TileArgs& a, const TileEpilogue& e,
-                                                  const char* src, const float* prefetch,
-                                                  const Finish& finish) {
+BD_INLINE void SumsOf(const TileArgs& a, const TileEpilogue& e, const char* src,
+                      const float* prefetch, const Finish& finish) {
   constexpr int kVecs = kBlocks * kVecsPerBlock;
   constexpr int kPxPerBase = 3;
   constexpr int kBases = (kPx + kPxPerBase - 1) / kPxPerBase;

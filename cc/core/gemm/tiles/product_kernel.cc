@@ -67,7 +67,7 @@ struct Int4Weights {
 };
 
 // Where several tiles of rows pass over the same weights, the first of them would wait for all of
-// them to come; so each brings a share of those behind, one panel or two.
+// them to come; so each brings a share of those after, one panel or two.
 struct Share {
   const float* first;
   const float* second;
@@ -87,9 +87,8 @@ inline const float* RowAt(const ProductArgs& a, int64_t row) {
 
 // Adds the products of row j of a line, and of element k of each row of src.
 template <typename Weights, int kRows, int kPanels, int kVecs>
-inline __attribute__((always_inline)) void AddRow(const float* const (&src)[kRows], int64_t k,
-                                                  const float* line, int64_t stride, int j,
-                                                  Vec (&sum)[kRows][kVecs]) {
+BD_INLINE void AddRow(const float* const (&src)[kRows], int64_t k, const float* line,
+                      int64_t stride, int j, Vec (&sum)[kRows][kVecs]) {
   const auto weights = [&](int v) {
     return Weights::Row(line + v / kVecsPerBlock * stride, j, v % kVecsPerBlock);
   };
@@ -125,8 +124,7 @@ inline Vec SumOf(const float* x, int64_t count) {
 
 // What is added to dst of the sums of a tile's row, and the row's sum, at a vector of a panel.
 template <typename Weights>
-inline __attribute__((always_inline)) Vec Scaled(const ProductArgs& a, int panel, int lane, Vec sum,
-                                                 Vec row_sum, Vec before) {
+BD_INLINE Vec Scaled(const ProductArgs& a, int panel, int lane, Vec sum, Vec row_sum, Vec before) {
   const int64_t at = panel * kBlock + lane;
   if constexpr (__is_same(Weights, Int4Weights)) {
     const int64_t left = a.columns - at;
@@ -140,8 +138,8 @@ inline __attribute__((always_inline)) Vec Scaled(const ProductArgs& a, int panel
 }
 
 template <typename Weights, int kRows, int kPanels>
-inline __attribute__((always_inline)) void Tile(const ProductArgs& a, int64_t row, int first_panel,
-                                                int64_t tile, int64_t tiles) {
+BD_INLINE void Tile(const ProductArgs& a, int64_t row, int first_panel, int64_t tile,
+                    int64_t tiles) {
   constexpr int kVecs = kPanels * kVecsPerBlock, kLineRows = Weights::kRows;
   const float* src[kRows];
 #pragma GCC unroll 6
@@ -291,10 +289,8 @@ void Widen(const WidenPanelArgs& a) {
   WidenFrom<Int8Weights>(a);
 }
 
-constexpr ProductKernels kKernels = {kTileRows, Multiply, Widen};
-
 }  // namespace
 
-const ProductKernels& GetProductKernels() { return kKernels; }
+constexpr ProductKernels kProductKernels = {kTileRows, Multiply, Widen};
 
 }  // namespace bd::BD_ISA

@@ -9,7 +9,7 @@
 //   s8    [k / 4][4][16]
 //   u8    [k / 8][16][4], two numbers of 4 bits a byte: the lower bits are the row before
 //
-// with zeros behind the last row.
+// with zeros after the last row.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ struct ProductArgs {
   const int* column;     // of each panel
   const float* unscale;  // or null: 1
   // Of u8: rows of a group, whole lines, and what is added to its numbers times `unscale`. Those of
-  // group g are `g * group_stride` behind the first; of all panels `columns` columns have them.
+  // group g are `g * group_stride` after the first; of all panels `columns` columns have them.
   int64_t group;
   const float* offsets;
   int64_t group_stride, columns;

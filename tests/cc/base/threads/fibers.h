@@ -14,8 +14,6 @@
 #include <unistd.h>
 #include <xmmintrin.h>
 
-#include <algorithm>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <utility>

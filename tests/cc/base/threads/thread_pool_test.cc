@@ -406,7 +406,7 @@ TEST(ThreadPool, ForkedChildMayExitWithoutUsingThePool) {
   EXPECT_TRUE(ForkedChildSucceeds([] {}));
 }
 
-// The process ends by exit(7) in `body` or behind it, within ten seconds.
+// The process ends by exit(7) in `body` or after it, within ten seconds.
 template <typename Body>
 void ExpectExit(Body body) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -86,7 +86,7 @@ TEST(Attention, CapsScoresAndAddsBiasesBehindTheMask) {
         c.queries = queries;
         c.keys = 35;
         c.soft_cap = late == 1 ? 0.f : 2.f;
-        c.masked = -2.f;  // which a bias behind it moves
+        c.masked = -2.f;  // which a bias after it moves
         c.biases = {{1, true, true}, {3, false, true}};
         c.mask = {{3, false, false}};
         c.late_biases = late;

@@ -6,9 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <memory>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "cc/base/cpu/cpu_model.h"
@@ -212,7 +210,7 @@ TEST_P(ConvIsolation, OutliersSpoilNobodyElse) {
         std::vector<float> src(SrcFloats(d)), weights(WeightFloats(d)), dst(DstFloats(d));
         for (int64_t n = 0; n < d.n; ++n) {
           for (int64_t c = 0; c < d.ic; ++c) {
-            for (int64_t p = 0; p < d.ih * d.iw; ++p) {  // half of them zeros, as behind a relu
+            for (int64_t p = 0; p < d.ih * d.iw; ++p) {  // half of them zeros, as after a relu
               *SrcAt(d, src, n, c, p / d.iw, p % d.iw) = std::max(0.f, normal(rng));
             }
           }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// A 1x1 convolution with the depthwise one behind it, on every ISA: the same bits as
+// A 1x1 convolution with the depthwise one after it, on every ISA: the same bits as
 // the two apart (within rounding, where the 1x1 multiplies in pairs), and as the definition
 // (ConvRef) where sums are exact. Tensors sit in guarded buffers: an access beyond an end is
 // a crash.

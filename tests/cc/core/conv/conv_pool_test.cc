@@ -1,4 +1,4 @@
-// Pooled results on every ISA: those of the convolution and a maximum behind it, and of
+// Pooled results on every ISA: those of the convolution and a maximum after it, and of
 // the definition (ConvRef) where sums are exact. Tensors sit in guarded buffers: an
 // access beyond an end is a crash.
 #include <gtest/gtest.h>

@@ -1,11 +1,10 @@
-// Random chains behind every form of convolution, against the definition.
+// Random chains after every form of convolution, against the definition.
 //
 // All steps take integers to integers, so the direct forms match bit for bit. The
 // memory of dst is new, or that of a sum's operand, or holds what a sum without
 // operand reads.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>

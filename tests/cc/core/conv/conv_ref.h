@@ -13,7 +13,7 @@
 namespace bd {
 namespace {
 
-// The chain behind sums of products sum(n, o, y, x); tails are zero.
+// The chain after sums of products sum(n, o, y, x); tails are zero.
 template <typename Sum>
 void ResultsRef(const TensorView& view, const PostOpChain& chain, const float* const* args,
                 float* dst, Sum&& sum) {

@@ -38,7 +38,7 @@ TEST_P(ConvTest, DrawnShapes) {
   EXPECT_GE(seen["paired"], GetParam() < Isa::kAvx512 ? 0 : 40);
 }
 
-// What lies behind the last channel stays zero whatever the source holds: infinity times the zeros
+// What lies after the last channel stays zero whatever the source holds: infinity times the zeros
 // there is NaN, which the next op would read.
 TEST_P(ConvTest, TailsAreZeroBehindInfinities) {
   ThreadPool pool(2);
@@ -127,7 +127,7 @@ TEST_P(ConvTest, DeepSourcesRunInChunks) {
   }
 }
 
-// Tiles of few pixels multiply a part of K at a time; a sum behind the activation reads dst
+// Tiles of few pixels multiply a part of K at a time; a sum after the activation reads dst
 // when the last part is done.
 TEST_P(ConvTest, DeepPointwiseSourcesRunInPasses) {
   for (int64_t ic : {128, 136, 300, 1025}) {
@@ -184,7 +184,7 @@ TEST_P(ConvTest, PanelsReadMoreThanOnceArePackedBefore) {
   }
 }
 
-// Windows that end before, at and behind either end of a row.
+// Windows that end before, at and after either end of a row.
 TEST_P(ConvTest, EndsOfDepthwiseRows) {
   for (int64_t k : {3, 5}) {
     for (int64_t stride : {1, 2}) {

@@ -2,11 +2,9 @@
 // expected bits are those of one thread that runs all tasks of the same plan by itself.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "cc/base/memory/aligned_buffer.h"

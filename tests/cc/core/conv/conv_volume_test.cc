@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "cc/base/threads/thread_pool.h"
 #include "tests/cc/core/conv/conv_ref.h"
 #include "tests/cc/isas.h"

@@ -110,7 +110,7 @@ TEST_F(WinogradFipTest, AnyMagnitudeOfTheSource) {
   }
 }
 
-// Channels behind the last whole block have no pair; they keep their digits.
+// Channels after the last whole block have no pair; they keep their digits.
 TEST_F(WinogradFipTest, ZerosInAllPairsLeaveTheOtherChannels) {
   Fill(Of({3, 3}, 1, 40, 48, 14), 1e-6f);
   for (int64_t c = 0; c < 32; ++c) {

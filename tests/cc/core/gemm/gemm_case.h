@@ -9,8 +9,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "cc/core/post_ops/post_ops.h"
 #include "tests/cc/convert_ref.h"

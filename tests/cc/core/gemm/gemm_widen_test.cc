@@ -1,4 +1,4 @@
-// Products of floats by weights that are narrow in memory only, on every ISA.
+// Products of floats by weights that are of low precision in memory only, on every ISA.
 #include "cc/base/cpu/cpu_model.h"
 #include "tests/cc/core/gemm/gemm_case.h"
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <vector>
 
 #include "cc/core/normalization/batch_norm.h"
 #include "tests/cc/guarded_buffer.h"

@@ -1,7 +1,6 @@
 // The definition of pooling, for tests.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 
 #include "cc/core/pool/pool.h"

@@ -31,16 +31,18 @@ void FillSrc(const TensorView& view, GuardedBuffer* src, float seventh) {
   ClearTails(view, src->data());
 }
 
-std::string Sizes(const Dims& a, const Dims& b) { return a.ToString() + " by " + b.ToString(); }
+std::string Described(const PoolDesc& desc, Isa isa) {
+  const Windows& w = desc.windows;
+  const Dims kernel = {w.d.kernel, w.h.kernel, w.w.kernel};
+  const Dims stride = {w.d.stride, w.h.stride, w.w.stride};
+  return std::string(IsaName(isa)) + (desc.kind == PoolKind::kMax ? " max " : " avg ") +
+         desc.src.ToString() + " to " + desc.dst.ToString() + " kernel " + kernel.ToString() +
+         " by " + stride.ToString();
+}
 
 // Sums of small integers are exact in any order, so results must be equal.
 void Check(const PoolDesc& desc, Isa isa, ThreadPool& pool, GuardedBuffer::Guard guard) {
-  const Windows& w = desc.windows;
-  SCOPED_TRACE(
-      testing::Message() << IsaName(isa) << (desc.kind == PoolKind::kMax ? " max " : " avg ")
-                         << desc.src.ToString() << " to " << desc.dst.ToString() << " kernel "
-                         << Sizes({w.d.kernel, w.h.kernel, w.w.kernel},
-                                  {w.d.stride, w.h.stride, w.w.stride}));
+  SCOPED_TRACE(Described(desc, isa));
   PoolPlan plan;
   ASSERT_EQ(MakePoolPlan(desc, isa, &plan), "");
   GuardedBuffer src(desc.src.elements(), guard);
@@ -78,11 +80,6 @@ PoolDesc Desc(PoolKind kind, int64_t n, int64_t channels, Padding padding,
   return desc;
 }
 
-PoolDesc Desc(PoolKind kind, int64_t n, int64_t channels, Padding padding, Window1d rows,
-              Window1d cols) {
-  return Desc(kind, n, channels, padding, {rows, cols});
-}
-
 PoolDesc Global(PoolKind kind, int64_t n, int64_t channels, int64_t h, int64_t w, bool plain) {
   return PoolDesc::Global(kind, TensorView(DataType::f32, Layout::nChw16c, {n, channels, h, w}),
                           plain ? Layout::nhwc : Layout::nChw16c);
@@ -90,13 +87,7 @@ PoolDesc Global(PoolKind kind, int64_t n, int64_t channels, int64_t h, int64_t w
 
 Window1d Window(int64_t size, int64_t kernel, int64_t stride, int64_t before = 0,
                 int64_t after = 0) {
-  Window1d w;
-  w.size = size;
-  w.kernel = kernel;
-  w.stride = stride;
-  w.pad_before = before;
-  w.pad_after = after;
-  return w;
+  return {size, kernel, stride, 1, before, after, 0};
 }
 
 class PoolOnEveryIsa : public testing::TestWithParam<Isa> {
@@ -112,11 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Isas, PoolOnEveryIsa, testing::ValuesIn(TestIsas()), Is
 
 // Few values, so that windows have several maxima.
 void CheckGrad(const PoolDesc& desc, Isa isa, ThreadPool& pool, GuardedBuffer::Guard guard) {
-  const Windows& w = desc.windows;
-  SCOPED_TRACE(
-      testing::Message() << IsaName(isa) << (desc.kind == PoolKind::kMax ? " max " : " avg ")
-                         << desc.src.ToString() << " to " << desc.dst.ToString() << " kernel "
-                         << Sizes({w.h.kernel, w.w.kernel}, {w.h.stride, w.w.stride}));
+  SCOPED_TRACE(Described(desc, isa));
   PoolGradPlan plan;
   ASSERT_EQ(MakePoolGradPlan(desc, isa, &plan), "");
   PoolPlan forward;
@@ -201,12 +188,12 @@ TEST(PoolGrad, VolumesAndPlainResultsAreRefused) {
 // are zeros all the same.
 TEST_P(PoolOnEveryIsa, EmptyTensors) {
   for (PoolKind kind : kKinds) {
-    CheckBothEnds(Desc(kind, 0, 16, Padding::kSame, Window(4, 2, 2), Window(4, 2, 2)));
-    CheckBothEnds(Desc(kind, 1, 0, Padding::kSame, Window(4, 2, 2), Window(4, 2, 2)));
-    CheckBothEnds(Desc(kind, 1, 16, Padding::kValid, Window(4, 5, 2), Window(4, 2, 2)));
-    CheckBothEnds(Desc(kind, 1, 16, Padding::kSame, Window(4, 2, 2), Window(0, 2, 2)));
+    CheckBothEnds(Desc(kind, 0, 16, Padding::kSame, {Window(4, 2, 2), Window(4, 2, 2)}));
+    CheckBothEnds(Desc(kind, 1, 0, Padding::kSame, {Window(4, 2, 2), Window(4, 2, 2)}));
+    CheckBothEnds(Desc(kind, 1, 16, Padding::kValid, {Window(4, 5, 2), Window(4, 2, 2)}));
+    CheckBothEnds(Desc(kind, 1, 16, Padding::kSame, {Window(4, 2, 2), Window(0, 2, 2)}));
     CheckBothEnds(
-        Desc(kind, 2, 19, Padding::kExplicit, Window(0, 2, 1, 1, 1), Window(4, 2, 1, 0, 0)));
+        Desc(kind, 2, 19, Padding::kExplicit, {Window(0, 2, 1, 1, 1), Window(4, 2, 1, 0, 0)}));
     CheckBothEnds(
         Desc(kind, 2, 20, Padding::kSame, {Window(0, 3, 2), Window(5, 3, 1), Window(9, 3, 2)}));
     CheckBothEnds(Global(kind, 2, 19, 0, 4, true));
@@ -217,7 +204,7 @@ TEST_P(PoolOnEveryIsa, EmptyTensors) {
 // Enough work for many tasks.
 TEST_P(PoolOnEveryIsa, ManyTasks) {
   for (PoolKind kind : kKinds) {
-    const PoolDesc desc = Desc(kind, 2, 40, Padding::kSame, Window(56, 3, 2), Window(56, 3, 2));
+    const PoolDesc desc = Desc(kind, 2, 40, Padding::kSame, {Window(56, 3, 2), Window(56, 3, 2)});
     PoolPlan plan;
     ASSERT_EQ(MakePoolPlan(desc, GetParam(), &plan), "");
     ASSERT_GT(plan.tasks, 3);
@@ -245,7 +232,7 @@ TEST(PoolPlan, WholePlane) {
   };
   for (const auto& c : cases) {
     PoolPlan plan;
-    ASSERT_EQ(MakePoolPlan(Desc(PoolKind::kAvg, 1, 16, c.padding, c.window, c.window),
+    ASSERT_EQ(MakePoolPlan(Desc(PoolKind::kAvg, 1, 16, c.padding, {c.window, c.window}),
                            Isa::kGeneric, &plan),
               "");
     EXPECT_EQ(plan.whole_plane, c.whole) << c.window.size << " kernel " << c.window.kernel;
@@ -254,7 +241,7 @@ TEST(PoolPlan, WholePlane) {
 
 TEST(PoolPlan, NamesWhatIsWrong) {
   const Window1d good = Window(8, 2, 2);
-  const PoolDesc fine = Desc(PoolKind::kMax, 1, 16, Padding::kSame, good, good);
+  const PoolDesc fine = Desc(PoolKind::kMax, 1, 16, Padding::kSame, {good, good});
   const auto with = [&fine](auto change) {
     PoolDesc desc = fine;
     change(&desc);
@@ -267,9 +254,9 @@ TEST(PoolPlan, NamesWhatIsWrong) {
     PoolDesc desc;
     const char* words;
   } cases[] = {
-      {Desc(PoolKind::kMax, 1, 16, Padding::kExplicit, Window(8, 2, 1, 2, 0), good),
+      {Desc(PoolKind::kMax, 1, 16, Padding::kExplicit, {Window(8, 2, 1, 2, 0), good}),
        "height: padding 2 needs to be smaller than the window 2"},
-      {Desc(PoolKind::kMax, 1, 16, Padding::kExplicit, good, Window(8, 2, 1, 0, 3)),
+      {Desc(PoolKind::kMax, 1, 16, Padding::kExplicit, {good, Window(8, 2, 1, 0, 3)}),
        "width: padding 3 needs to be smaller than the window 2"},
       {with([](PoolDesc* d) { d->windows.d.dilation = 2; }), "depth: pooling has no dilation"},
       {with([&](PoolDesc* d) {
@@ -311,7 +298,7 @@ TEST(PoolRef, SameStride2ByHand) {
     float first, second;  // of -1 -2 -5, of -5 -10
   } cases[] = {{PoolKind::kMax, -1.f, -5.f}, {PoolKind::kAvg, -8.f / 3, -7.5f}};
   for (const auto& c : cases) {
-    const PoolDesc desc = Desc(c.kind, 1, 1, Padding::kSame, Window(1, 1, 1), Window(4, 3, 2));
+    const PoolDesc desc = Desc(c.kind, 1, 1, Padding::kSame, {Window(1, 1, 1), Window(4, 3, 2)});
     PoolPlan plan;
     ASSERT_EQ(MakePoolPlan(desc, Isa::kGeneric, &plan), "");
     float src[4 * 16] = {}, dst[2 * 16];

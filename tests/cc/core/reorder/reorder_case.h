@@ -5,10 +5,7 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/reorder/reorder.h"

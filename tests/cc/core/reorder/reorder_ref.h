@@ -1,7 +1,6 @@
 // The definition of reorder, for tests.
 #pragma once
 
-#include <cmath>
 #include <cstring>
 
 #include "cc/core/reorder/reorder.h"

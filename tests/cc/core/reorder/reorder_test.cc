@@ -4,8 +4,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 

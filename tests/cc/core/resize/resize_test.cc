@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "tests/cc/core/resize/resize_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"

@@ -51,8 +51,8 @@ struct RnnResult {
 class RnnCase {
  public:
   // Weights are such that sums have a deviation of about 1; the mask leaves out every
-  // third or so, and all of the last row. Of narrow weights kernel and recurrent are the floats
-  // that they stand for.
+  // third or so, and all of the last row. Of low-precision weights kernel and recurrent are the
+  // floats that they stand for.
   explicit RnnCase(const RnnDesc& desc, unsigned seed = 1)
       : d(desc),
         src(d.batch * d.steps * d.inputs),
@@ -106,7 +106,7 @@ class RnnCase {
   void Run(Isa isa, ThreadPool& pool, RnnResult* to) const {
     RnnPlan plan;
     ASSERT_EQ(MakeRnnPlan(d, isa, pool.num_threads(), &plan), "");
-    // A byte behind would be the guard page, but for the alignment of what was booked.
+    // A byte after would be the guard page, but for the alignment of what was booked.
     GuardedBuffer scratch(RoundUp(plan.scratch.bytes())), kept(RoundUp(plan.workspace_bytes));
     GuardedBuffer packed(plan.packed_floats);
     const bool floats = d.weights == DataType::f32;
@@ -133,7 +133,7 @@ class RnnCase {
   bool has_bias = true, has_state = false, has_mask = false, has_lengths = false;
 
  private:
-  // Rounds floats to what narrow weights can say; scales differ from column to column.
+  // Rounds floats to what low-precision weights can say; scales differ from column to column.
   void Narrow(float scale, GuardedBuffer* floats, GuardedArray* narrow, GuardedBuffer* scales) {
     if (d.weights == DataType::f32) return;
     const int64_t columns = static_cast<int64_t>(scales->size());

@@ -15,7 +15,8 @@ class RnnNarrow : public RnnTest {};
 INSTANTIATE_TEST_SUITE_P(, RnnNarrow, testing::Bool(),
                          [](const auto& info) { return info.param ? "InPairs" : "OneByOne"; });
 
-// Few rows multiply narrow weights as they are, many widen them first; sums are cut inside K.
+// Few rows multiply low-precision weights as they are, many widen them first; sums are cut inside
+// K.
 TEST_P(RnnNarrow, DrawnLayers) {
   for (int threads : {1, 3}) {
     ThreadPool pool(threads);
@@ -59,8 +60,8 @@ TEST_P(RnnNarrow, OneRow) {
   }
 }
 
-// What a call makes of narrow weights has scales of its own, a column of zeros none, and a column
-// of which few numbers are not zero is not for pairs.
+// What a call makes of low-precision weights has scales of its own, a column of zeros none, and a
+// column of which few numbers are not zero is not for pairs.
 TEST_P(RnnNarrow, Columns) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <vector>
 
 #include "tests/cc/core/rnn/rnn_case.h"
 #include "tests/cc/isas.h"

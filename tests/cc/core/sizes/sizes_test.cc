@@ -125,24 +125,8 @@ TensorView View(DataType type, Layout layout, const Dims& dims) {
 }
 TensorView Blocked(const Dims& dims) { return View(kF32, Layout::nChw16c, dims); }
 
-enum {
-  kN,
-  kIc,
-  kIh,
-  kIw,
-  kOc,
-  kKh,
-  kKw,
-  kSh,
-  kSw,
-  kDh,
-  kDw,
-  kTop,
-  kBottom,
-  kLeft,
-  kRight,
-  kGroups
-};
+enum { kN, kIc, kIh, kIw, kOc, kKh, kKw, kSh, kSw };
+enum { kDh = kSw + 1, kDw, kTop, kBottom, kLeft, kRight, kGroups };
 const Values kUsualConv = {1, 16, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 // As the op's shape function makes it.

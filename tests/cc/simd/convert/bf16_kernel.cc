@@ -18,10 +18,8 @@ void DotOne(const Bfloat16* pair, bool single, const Bfloat16* b, float* dst, in
   }
 }
 
-constexpr Bf16Kernels kKernels = {Dot, DotOne};
-
 }  // namespace
 
-const Bf16Kernels& GetBf16Kernels() { return kKernels; }
+constexpr Bf16Kernels kBf16Kernels = {Dot, DotOne};
 
 }  // namespace bd::BD_ISA

@@ -17,12 +17,11 @@ void StoreAll(const float* src, void* dst, int64_t n) {
 
 #define BD_LOAD(name, Stored, text) LoadAll<Stored>,
 #define BD_STORE(name, Stored, text) StoreAll<Stored>,
-constexpr ConvertKernels kKernels = {{BD_DATA_TYPES(BD_LOAD)}, {BD_DATA_TYPES(BD_STORE)}};
-#undef BD_LOAD
-#undef BD_STORE
 
 }  // namespace
 
-const ConvertKernels& GetConvertKernels() { return kKernels; }
+constexpr ConvertKernels kConvertKernels = {{BD_DATA_TYPES(BD_LOAD)}, {BD_DATA_TYPES(BD_STORE)}};
+#undef BD_LOAD
+#undef BD_STORE
 
 }  // namespace bd::BD_ISA

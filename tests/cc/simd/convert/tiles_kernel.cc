@@ -5,9 +5,10 @@
 #endif
 
 namespace bd::BD_ISA {
-namespace {
 
 #if defined(BD_AMX)
+
+namespace {
 
 void Multiply(const TileConfig& config, bool bytes, uint8_t (*tiles)[16][64]) {
   TileRegisters registers(config);
@@ -29,16 +30,14 @@ void LoadMissing(const TileConfig& config, const uint8_t* from) {
   registers.Load<3>(from, 64);
 }
 
-constexpr TilesKernels kKernels = {Multiply, LoadMissing};
+}  // namespace
+
+constexpr TilesKernels kTilesKernels = {Multiply, LoadMissing};
 
 #else
 
-constexpr TilesKernels kKernels = {};
+constexpr TilesKernels kTilesKernels = {};
 
 #endif
-
-}  // namespace
-
-const TilesKernels& GetTilesKernels() { return kKernels; }
 
 }  // namespace bd::BD_ISA

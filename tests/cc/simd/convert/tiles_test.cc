@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <immintrin.h>
 
-#include <cmath>
 #include <cstring>
 #include <random>
 

@@ -29,11 +29,9 @@ void ApplySiluOfSteps(const float* x, float* y, int64_t n, float step) {
   ApplyByFour(x, y, n, [step](Vec(&v)[4]) { SiluOfSteps(step, v); });
 }
 
-constexpr MathKernels kKernels = {ApplyLogistic, ApplySilu<false>, ApplySilu<true>,
-                                  ApplySiluOfSteps};
-
 }  // namespace
 
-const MathKernels& GetMathKernels() { return kKernels; }
+constexpr MathKernels kMathKernels = {ApplyLogistic, ApplySilu<false>, ApplySilu<true>,
+                                      ApplySiluOfSteps};
 
 }  // namespace bd::BD_ISA

@@ -2,7 +2,6 @@
 // no whole dwords.
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "tests/cc/core/conv/narrow/narrow_case.h"
 

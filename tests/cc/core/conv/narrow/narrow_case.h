@@ -1,5 +1,5 @@
 // Convolutions of bfloat16 and of bytes against their definition, with zero tolerance: sums of
-// bytes in int64 and single operations on floats behind them, sums of small integers in bfloat16.
+// bytes in int64 and single operations on floats after them, sums of small integers in bfloat16.
 // Algorithms that round more than such sums are for winograd_bf16_test.cc.
 #pragma once
 
@@ -57,7 +57,7 @@ struct NarrowCase {
   }
 };
 
-// Chains behind a bias and a sum, by all types, of channels with and without a tail.
+// Chains after a bias and a sum, by all types, of channels with and without a tail.
 template <typename Check>
 void ForChainsAndTypes(Check&& check) {
   for (DataType dst : kDstTypes) {

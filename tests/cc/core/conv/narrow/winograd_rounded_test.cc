@@ -42,7 +42,7 @@ constexpr int kTile = 2, kMostPlanes = 4;
 constexpr double kA[2][kTile][kMostPlanes] = {{{1, 1, 1, 0}, {0, 1, -1, 1}},
                                               {{1, 1, 0, 0}, {0, 1, 1, 0}}};
 
-// Results of one tile and output channel, and the sums of |V| |U| behind them.
+// Results of one tile and output channel, and the sums of |V| |U| after them.
 struct Tile {
   double y[kTile][kTile] = {}, magnitude[kTile][kTile] = {};
 };
