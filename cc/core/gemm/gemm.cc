@@ -498,7 +498,7 @@ int64_t TaskProducts(int64_t threads) { return threads > 8 ? kTaskProducts / 4 :
 // Calls run(rows, panels, thread) for parts of the product.
 template <typename Fn>
 void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
-  const int64_t panels = static_cast<int64_t>(plan.panels.size()), threads = pool.num_threads();
+  const int64_t panels = static_cast<int64_t>(plan.panels.size()), threads = pool.team_threads();
   // Eight tasks a thread bound what a core that is taken away for a while holds up; more of them
   // read panels again and again.
   constexpr int64_t kTasksPerThread = 8;
@@ -532,7 +532,7 @@ void SplitNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Threa
   const int64_t wanted =
       std::max(rows * plan.desc.k * plan.desc.n / kTaskProducts, plan.packed_bytes / kBytes);
   const int64_t tasks =
-      std::clamp<int64_t>(wanted, 1, std::min<int64_t>(steps, 2 * pool.num_threads()));
+      std::clamp<int64_t>(wanted, 1, std::min<int64_t>(steps, 2 * pool.team_threads()));
   const RowsInDigits in_digits = DigitsOf(plan, args, rows);
   pool.ForRanges(steps, tasks, [&](int64_t begin, int64_t end, int) {
     RunNarrow(plan, args, in_digits, rows, {begin * kStep, std::min(blocks, end * kStep)});
@@ -573,7 +573,7 @@ void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPoo
     return some;
   };
   const Range all_panels = {0, static_cast<int64_t>(plan.panels.size())};
-  if (PreparesItsRows(plan, room, pool.num_threads())) {
+  if (PreparesItsRows(plan, room, pool.team_threads())) {
     pool.ParallelFor(room.segments, [&](int64_t segment, int thread) {
       RunPairs(plan, args, room, prepare(segment), all_panels, widened(thread));
     });

@@ -28,7 +28,7 @@ double Multiplies(const ConvDesc& d, bool pairs) {
 }
 
 bool InPairs(const ConvDesc& d, Isa isa) {
-  if (!GainsFromFip(isa) || d.algorithm == ConvAlgorithm::kDirect)
+  if (d.low_precision() || !GainsFromFip(isa) || d.algorithm == ConvAlgorithm::kDirect)
     return false;
   if (d.algorithm == ConvAlgorithm::kFip) return true;
   return d.keeps_weights && Multiplies(d, true) < Multiplies(d, false);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "cc/base/cpu/cpu_model.h"
@@ -236,6 +237,26 @@ TEST(ConvPlanTest, BytesAreNotTransformedForAmx) {
     d.types.weights = DataType::s8;
     EXPECT_STREQ(AlgorithmOf(d, isa), isa == Isa::kAvx512Amx ? "direct" : "winograd4x4");
   }
+}
+
+// They are not multiplied in pairs, either.
+TEST(ConvPlanTest, BytesAreNotMultipliedInPairs) {
+  ConvShape rows = Square(256, 28, 256, 1, 1, 0);
+  rows.src_layout = rows.dst_layout = Layout::nhwc;
+  ConvDesc d = rows;
+  d.src = TensorView(DataType::u8, d.src.layout(), d.src.dims());
+  d.types.weights = DataType::s8;
+  const CpuModel zen4 = {"AuthenticAMD", 0x19, 0x11};
+  PretendCpu(&zen4);
+  for (const Algorithm& gemm : ConvAlgorithms()) {
+    if (std::string(gemm.name) != "gemm") continue;
+    const auto cycles_by = [&](ConvAlgorithm algorithm) {
+      d.algorithm = algorithm;
+      return gemm.cost(gemm, d, Isa::kAvx512, 1).cycles;
+    };
+    EXPECT_EQ(cycles_by(ConvAlgorithm::kFip), cycles_by(ConvAlgorithm::kDirect));
+  }
+  PretendCpu(nullptr);
 }
 
 TEST(ConvPlanTest, EachWindowHasItsTransform) {
