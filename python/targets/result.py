@@ -62,6 +62,7 @@ class OptimizedFunction(Shared):
         calls: the rewritten functions so far, one for each signature, in the order of first calls.
         main: the one that is saved whatever calls there were; or None.
         remark: why it has no signature of its own, for the reports; or None.
+        input_signature: the TensorSpecs of a tf.function that has them; else None.
 
     Args:
         make: a Call, or (args, kwargs) -> Call, where tensors and arrays are TensorSpecs; the same
@@ -89,6 +90,7 @@ class OptimizedFunction(Shared):
         self._make = (lambda args, kwargs: self.main) if is_one else make
         self._run, self._count = (make.run, make.count) if is_one else (None, -1)
         self.remark: str | None = None
+        self.input_signature: tuple | None = None
         self._plans: dict[Hashable, Plan] = {}
         # Tracing may call this object again in the same thread: a function that calls itself.
         self._lock, self._adds_in = threading.RLock(), None
@@ -149,6 +151,27 @@ class OptimizedFunction(Shared):
                     call.report.notes.insert(0, self.remark)
             return call
 
+    def get_concrete_function(self, *args, **kwargs):
+        """The rewritten ConcreteFunction for TensorSpecs, or tensors, in the place of arguments.
+
+        A function of one signature needs none. With live weights it has those of now.
+
+        Raises:
+            ValueError: no arguments, and calls of several signatures.
+        """
+        if not (args or kwargs) and (self.calls or self.main):
+            return self.concrete
+        return self.add(*tf.nest.map_structure(_spec, (args, kwargs))).concrete
+
+    def experimental_get_tracing_count(self) -> int:
+        """How many functions there are so far, each of a signature."""
+        return len(self.calls)
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """The signatures so far as text, as a tf.function shows them."""
+        texts = (call.concrete.pretty_printed_signature(verbose) for call in self.calls)
+        return ("\n\n" if verbose else "\n").join(texts)
+
     def follow(self) -> list:
         """What calls run from now on, in the order of `calls`; live weights are followed."""
         return [call.follow() for call in self.calls]
@@ -204,7 +227,10 @@ class OptimizedModel(Shared):
     """The rewritten functions of a SavedModel under their names; calls go to the default signature.
 
     Its endpoints (`fast.encode`, `fast.serve`) are attributes, each an OptimizedFunction that is
-    converted when it is first called.
+    converted when it is first called. What else the SavedModel's object has as attributes
+    (variables, tables, assets, parts and lists of these) is there, too, as tf.saved_model.load
+    gives it: functions that were converted keep their snapshot when such a variable is assigned,
+    and `save` writes functions alone.
 
     Attributes:
         signatures: name -> OptimizedFunction.
@@ -212,12 +238,13 @@ class OptimizedModel(Shared):
 
     Args:
         signatures: what the attribute becomes; "serving_default", or else the first, is called.
-        names: those of the endpoints.
-        endpoints: () -> name -> OptimizedFunction; asked once, where one is wanted.
+        names: those of the endpoints and of other attributes.
+        endpoints: () -> name -> OptimizedFunction, or what the attribute is; asked once, where one
+            is wanted.
         resources: tables, assets and initialisers that are saved with it.
 
     Raises:
-        AttributeError: no endpoint of that name.
+        AttributeError: no attribute of that name.
 
     Example:
         >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
@@ -245,8 +272,8 @@ class OptimizedModel(Shared):
         if name in names:
             return self._endpoints()[name]
         raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}; the SavedModel's endpoints "
-            f"are {', '.join(sorted(names)) or 'none'}"
+            f"{type(self).__name__!r} object has no attribute {name!r}; the SavedModel has "
+            f"{', '.join(sorted(names)) or 'none'}"
         )
 
     def __repr__(self) -> str:
@@ -267,7 +294,9 @@ class OptimizedModel(Shared):
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes a SavedModel with the same signatures and endpoints."""
-        save_functions(self.signatures, folder, self._endpoints(), self._resources)
+        endpoints = self._endpoints().items()
+        functions = {name: one for name, one in endpoints if isinstance(one, OptimizedFunction)}
+        save_functions(self.signatures, folder, functions, self._resources)
 
 
 def _spec(value):

@@ -10,6 +10,7 @@ from ..options import Options
 from ..rewriter.weights_file import loaded_weights
 from ..tensorflow_private import (
     asset,
+    base,
     call_signature,
     concrete_function,
     def_function,
@@ -34,6 +35,8 @@ from .target import (
 _SHOWN_ONLY = ("_user_specified_name", "config_proto")
 # What Keras 2 writes for its own loader.
 _OF_KERAS = ("call_and_return_all_conditional_losses", "call_and_return_conditional_losses")
+
+_WRITES_TABLE = ("LookupTableInsertV2", "LookupTableRemoveV2", "LookupTableImportV2")
 
 
 class SavedModel(Target):
@@ -69,21 +72,22 @@ class SavedModel(Target):
                 self.settings.on_step(f"optimising signature {name}")
                 done[key] = self._signature(concrete)
             signatures[name] = done[key]
-        endpoints, names = self.endpoints, {name for name, *_ in _endpoints_of(loaded)}
-        if names and self._read is not None:
+        endpoints, functions = self.endpoints, {name for name, *_ in _endpoints_of(loaded)}
+        names = functions | set(_attributes_of(loaded))
+        if names and self._read is not None and not _shares_state(loaded):
             endpoints = functools.partial(_read_endpoints, self._read, self.settings, self.bundles)
-        elif names or self.settings.example is not None:
+        elif functions or self.settings.example is not None:
             self.hold(loaded)
         return OptimizedModel(
             signatures, names, endpoints if names else dict, _resources_of(loaded)
         )
 
-    def endpoints(self) -> dict[str, OptimizedFunction]:
-        """The functions that are attributes, each converted when it is wanted."""
+    def endpoints(self) -> dict:
+        """What its attributes are: functions are converted when they are wanted."""
         loaded, endpoints = self.target, _endpoints_of(self.target)
-        concretes = [*loaded.signatures.values(), *(c for _, _, all in endpoints for c in all)]
-        assigned = set().union(*map(_list_assigned, concretes))
-        return {name: self._endpoint(*endpoint, assigned) for name, *endpoint in endpoints}
+        assigned = set().union(*map(_list_assigned, _concretes_of(loaded)))
+        functions = {name: self._endpoint(*endpoint, assigned) for name, *endpoint in endpoints}
+        return _attributes_of(loaded) | functions
 
     def _signature(self, concrete) -> OptimizedFunction:
         """One signature; for the sizes of the example at once, for others at their first call."""
@@ -184,6 +188,39 @@ def _endpoints_of(loaded) -> list[tuple]:
         elif isinstance(value, concrete_function.ConcreteFunction):
             endpoints.append((name, value, [value]))
     return endpoints
+
+
+def _attributes_of(loaded) -> dict:
+    """The variables, tables, assets and parts, and lists of them, that are its attributes."""
+    functions = (def_function.Function, concrete_function.ConcreteFunction)
+    return {
+        name: value
+        for name, value in vars(loaded).items()
+        if isinstance(value, base.Trackable)
+        and not (name.startswith("_") or name == "signatures" or isinstance(value, functions))
+    }
+
+
+def _concretes_of(loaded) -> list:
+    return [*loaded.signatures.values(), *(c for *_, all in _endpoints_of(loaded) for c in all)]
+
+
+def _shares_state(loaded) -> bool:
+    """Whether a signature assigns a variable, or reads a table that a function may write.
+
+    Snapshots have no part in these: all functions have to be of one object.
+    """
+    if any(map(_list_assigned, loaded.signatures.values())):
+        return True
+    graphs = (c.graph.as_graph_def() for c in _concretes_of(loaded) if _reads_table(c))
+    bodies = (body for g in graphs for body in (g.node, *(f.node_def for f in g.library.function)))
+    writes = any(node.op in _WRITES_TABLE for body in bodies for node in body)
+    return writes and any(map(_reads_table, loaded.signatures.values()))
+
+
+def _reads_table(concrete) -> bool:
+    captured = concrete.captured_inputs
+    return any(h.dtype == tf.resource and variable_behind(h) is None for h in captured)
 
 
 def _no_such_signature(concretes: list, args: tuple, kwargs: dict) -> ValueError:

@@ -92,9 +92,65 @@ def test_methods_of_a_module(module, x, tmp_path):
         fast.save(tmp_path / f"again_{name}")
         check_saved(tmp_path / f"again_{name}", module, x)
     with pytest.raises(
-        AttributeError, match="endpoints are __call__, add, encode, look, number, pair, r"
+        AttributeError, match="SavedModel has __call__, add, encode, look, number, pair, r"
     ):
         _ = fast.nothing
+
+
+def test_attributes_that_are_no_functions(module, x, tmp_path):
+    """As tf.saved_model.load gives them: variables, tables, assets, parts, lists."""
+    (tmp_path / "words").write_text("a")
+    module.words = tf.saved_model.Asset(str(tmp_path / "words"))
+    module.part, module.bias = tf.Module(), [tf.Variable(1.0), tf.Variable(2.0)]
+    module.part.scale = tf.Variable(3.0)
+    tf.saved_model.save(module, str(tmp_path / "in"), signatures=module.encode)
+    loaded = tf.saved_model.load(str(tmp_path / "in"))
+    for fast in (bd.load(tmp_path / "in"), bd.optimize(loaded)):
+        same(fast.kernel, module.kernel)
+        same([*fast.bias, fast.part.scale], [1.0, 2.0, 3.0])
+        assert fast.table.resource_handle is not None and fast.words.asset_path.numpy().endswith(
+            b"words"
+        )
+        fast.add(tf.constant(4))  # which the variable of this object knows
+        assert int(fast.count) == 4 == int(fast.number())
+        before = fast.encode(x), fast(x)
+        fast.kernel.assign(tf.zeros_like(fast.kernel))  # which no snapshot does
+        same((fast.encode(x), fast(x)), before)
+        fast.save(tmp_path / "out")
+    assert not hasattr(tf.saved_model.load(str(tmp_path / "out")), "words")
+
+
+class Counted(tf.Module):
+    def __init__(self, kernel):
+        self.kernel, self.count = kernel, tf.Variable(0)
+        self.seen = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, -1)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8, 8, 3]), tf.TensorSpec([], tf.int64)])
+    def serve(self, x, key):
+        y = tf.nn.conv2d(x, self.kernel, 1, "SAME")
+        return {"y": y, "n": self.count.assign_add(1), "seen": self.seen.lookup(key)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8, 8, 3]), tf.TensorSpec([], tf.int64)])
+    def find(self, x, key):
+        return {"y": tf.nn.conv2d(x, self.kernel, 1, "SAME"), "seen": self.seen.lookup(key)}
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64)])
+    def put(self, key):
+        self.seen.insert(key, 2 * key)
+        return self.count.read_value()
+
+
+@pytest.mark.parametrize("name", ["serve", "find"])
+def test_signatures_and_attributes_share_state(weights, x, tmp_path, name):
+    module, key = Counted(weights(3, 3, 3, 16)), tf.constant(4, tf.int64)
+    tf.saved_model.save(module, str(tmp_path / "in"), signatures=getattr(module, name))
+    bd.optimize_saved_model(tmp_path / "in", tmp_path / "out")
+    for load, folder in ((tf.saved_model.load, "in"), (bd.load, "in"), (bd.load, "out")):
+        fast = load(str(tmp_path / folder))
+        serve = fast.signatures["serving_default"]
+        serve(x=x, key=key)
+        assert int(fast.put(key)) == (name == "serve")
+        assert int(serve(x=x, key=key)["seen"]) == 8
 
 
 @pytest.mark.parametrize("kind", ["snapshot", "live"])

@@ -125,6 +125,32 @@ def test_a_function_without_a_signature(kernel, same, pictures):
         fast.save("nowhere")
 
 
+def test_concrete_functions_of_a_result(kernel, same, pictures):
+    """By the methods of a tf.function."""
+    spec, x = tf.TensorSpec([8, 16, 16, 3]), tf.constant(pictures)
+
+    def convolve(x):
+        return tf.nn.conv2d(x, kernel, 1, "SAME")
+
+    original = tf.function(convolve)
+    fast = bd.optimize(original)
+    assert fast.input_signature is None and fast.experimental_get_tracing_count() == 0
+    concrete = fast.get_concrete_function(spec)
+    assert concrete is fast.get_concrete_function(x) is fast.get_concrete_function()
+    same(concrete(x), original(x))
+    assert "BlockdnnConv" in str(concrete.graph.as_graph_def())
+    assert concrete.structured_input_signature[0][0].is_compatible_with(spec)
+    text = fast.pretty_printed_concrete_signatures()
+    assert "float32" in text and "(8, 16, 16, 3)" in text
+    fast(x[:3])
+    assert fast.experimental_get_tracing_count() == 2
+    with pytest.raises(ValueError, match="called with 2 signatures"):
+        fast.get_concrete_function()
+    fast = bd.optimize(original, input_signature=[spec])
+    assert fast.input_signature == (spec,)
+    assert fast.get_concrete_function() is fast.concrete is fast.get_concrete_function(spec)
+
+
 def test_a_new_weight_reaches_no_result(kernel, pictures):
     fast = bd.optimize(tf.function(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME")))
     before = fast(pictures)
