@@ -261,7 +261,7 @@ class Views:
                 whole[at] = axis
         counted, ones = {leaf for axis, size in pairs if size != 1 for leaf in axis}, None
         parts = {leaf for axis in whole if counted & {*axis} for leaf in axis}
-        if counted and not is_constant:
+        if shape and not is_constant:
             parts |= {*whole[-1], *(leaf for leaf in whole[0] if isinstance(leaf.size, int))}
         if parts - counted:
             ones = [size_of(x.size for x in axis) if {*axis} & parts else 1 for axis in axes]

@@ -40,7 +40,7 @@ def between(rewrite):
             return convolve(middle(*arguments), 24, 3)
 
         result = rewrite(function, [*sizes, 24], options=STRICT)
-        x = np.float32(rng.integers(-2, 3, (2, 8, 9, 24)))
+        x = np.float32(rng.integers(-2, 3, (sizes[0] or 2, 8, 9, 24)))
         result.assert_same(tf.constant(x))
         return result
 
@@ -120,6 +120,7 @@ WHOLE = {
         tf.shape(x),
     ),
     "a group norm": lambda x: _group_norm(x, 2),
+    "a norm of one group": lambda x: _group_norm(x, 1),
     "an instance norm": lambda x: _group_norm(x, x.shape[3]),
     "a layer norm": _layer_norm,
     "an rms norm": _rms_norm,
@@ -144,7 +145,8 @@ WHOLE = {
 
 
 # Vectors of channels are padded; planes would put 0 times infinity into channels of no use.
-_IN_WHOLE_BLOCKS = ("a group norm", "an instance norm", "a plane of another batch")
+_IN_WHOLE_BLOCKS = ("a group norm", "a norm of one group", "an instance norm")
+_IN_WHOLE_BLOCKS += ("a plane of another batch",)
 _OPEN = ("a zero pad", "reflected", "padded with a constant", "a roll", "a tile", "every second")
 _OPEN += ("a shuffle", "repetitions", "enlarged", "a choice", "a layer norm")
 
@@ -154,6 +156,7 @@ _OPEN += ("a shuffle", "repetitions", "enlarged", "a choice", "a layer norm")
     [
         *((name, 32 if name in _IN_WHOLE_BLOCKS else 24, (2, 8, 9)) for name in WHOLE),
         *((name, 32, (None,) * 3) for name in _OPEN),
+        ("a norm of one group", 32, (1, 8, 9)),
     ],
 )
 def test_nothing_is_reordered_for_it(between, name, channels, sizes):
