@@ -88,10 +88,13 @@ class Bundle:
         shape = self.view.add(constant_node(f"{name}/shape", values.shape)).ref
         return make_node(name, "Reshape", [self.view.add(part).ref, shape], T=FLOAT32, Tshape=INT32)
 
-    def vector(self) -> np.ndarray:
-        parts = self._parts.values()
-        end = max((offset + size for _, offset, size, _ in parts), default=0)
-        result = np.zeros(-(-end // _ALIGN) * _ALIGN, np.float32)
-        for _, offset, size, write in parts:
-            write(result[offset : offset + size])
-        return result
+    @property
+    def length(self) -> int:
+        """The floats of the vector, which ends with its last part."""
+        end = max((offset + size for _, offset, size, _ in self._parts.values()), default=0)
+        return -(-end // _ALIGN) * _ALIGN
+
+    def write(self, vector: np.ndarray) -> None:
+        """Writes all parts to a vector of zeros of that length."""
+        for _, offset, size, write in self._parts.values():
+            write(vector[offset : offset + size])

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ..graph import FLOAT32, Body, Module, Node, Ref, is_float32, make_node, unflatten
@@ -10,6 +11,7 @@ from ..graph.families import KEEP_MEMORY, LOOPS
 from ..ops.records import Bundle
 from ..options import Options
 from .regions import form_regions, fresh_name, is_ours
+from .weights_file import in_file
 
 _READ = "blockdnn_weights/read"
 # Ops whose results cost nothing; a tensor that only these make of weights stays as it is.
@@ -18,7 +20,7 @@ _FREE = KEEP_MEMORY | {"Const", "Placeholder", "ReadVariableOp"}
 _MOST_FOLDED_BYTES = 64 << 20
 
 
-def write_nodes(module: Module, resource: str, options: Options) -> np.ndarray | None:
+def write_nodes(module: Module, resource: str, options: Options) -> tf.Tensor | None:
     """Gives every planned node its NodeDef; returns the bundle's values, if there are any.
 
     Inner bodies come first. One that has converted nodes becomes a new function, which its
@@ -49,7 +51,7 @@ def write_nodes(module: Module, resource: str, options: Options) -> np.ndarray |
     view, name = module.main.view, calls.weights[module.main.name].node
     view.add(make_node(resource, "Placeholder", dtype=types_pb2.DT_RESOURCE))
     view.add(make_node(name, "ReadVariableOp", [Ref(resource)], dtype=FLOAT32))
-    return bundle.vector()
+    return in_file(bundle.length, bundle.write)
 
 
 def _store_folded(body: Body, bundle: Bundle) -> None:

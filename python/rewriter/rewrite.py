@@ -23,7 +23,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from .._launch import is_command_line
@@ -294,7 +293,7 @@ class Rewrite:
         self.report.warnings += unmatched(self.options, names, self.prefix)
         return module
 
-    def write(self, module: Module) -> dict[str, np.ndarray]:
+    def write(self, module: Module) -> dict[str, tf.Tensor]:
         """Writes what is planned; returns what variables made for it hold, by placeholder."""
         self.steps.append("emit")
         resource = module.main.view.unique_name(BUNDLE)

@@ -28,7 +28,7 @@ from ..tensorflow_private import (
     variable_behind,
 )
 from .capture import read_variable
-from .weights_file import checked, in_file
+from .weights_file import checked
 
 BUNDLE = "blockdnn_weights"
 # Their functions name much, and nothing of the user's.
@@ -88,10 +88,7 @@ class Bundles:
             if _is_same(held, array):
                 return variable
         with tf.init_scope(), tf.device("CPU:0"):
-            if isinstance(values, np.ndarray):
-                values = in_file(values)
-            else:
-                values = library().blockdnn_snapshot(values)
+            values = library().blockdnn_snapshot(values)
             # tf.Variable asks a tf.function that is traced meanwhile, which allows it only once.
             new = resource_variable_ops.ResourceVariable(values, trainable=False, name=BUNDLE)
         alike.append(weakref.ref(new))

@@ -4,8 +4,9 @@ A result's folded weights lie in a file without a name, which goes with it. Once
 nothing of it is resident. A SavedModel has them as an asset, which processes share.
 """
 
+import mmap
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from tempfile import TemporaryFile
 
 import numpy as np
@@ -21,17 +22,28 @@ _LEAST = 1 << 20  # bytes: a page or two of its own is no gain
 _AT_ONCE = 1 << 14
 
 
-def in_file(values: np.ndarray) -> tf.Tensor:
-    """The array as a tensor in a file without a name; in memory, where there is no room for one."""
-    if is_large(values):
-        try:
-            with TemporaryFile(prefix="tf_blockdnn") as file:
-                write(file, [values])
-                path = f"/proc/self/fd/{file.fileno()}"
-                return library().blockdnn_read_weights(path, values.dtype, values.shape, 0)
-        except (OSError, tf.errors.OpError):
-            pass
-    return tf.convert_to_tensor(values)
+def in_file(size: int, fill: Callable[[np.ndarray], None]) -> tf.Tensor:
+    """A float32 vector in a file without a name; in memory, where there is no room for one.
+
+    Args:
+      size: how many floats.
+      fill: writes them to a vector of zeros: there is no copy of them elsewhere.
+    """
+    with tf.init_scope(), tf.device("CPU:0"):  # a tf.function may be traced meanwhile
+        if 4 * size >= _LEAST:
+            try:
+                with TemporaryFile(prefix="tf_blockdnn") as file:
+                    # Writing to a page for which the disk has no room is a signal, no error.
+                    os.posix_fallocate(file.fileno(), 0, 4 * size)
+                    flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+                    fill(np.frombuffer(mmap.mmap(file.fileno(), 4 * size, flags), np.float32))
+                    path = f"/proc/self/fd/{file.fileno()}"
+                    return library().blockdnn_read_weights(path, tf.float32, [size], 0)
+            except (OSError, tf.errors.OpError):
+                pass
+        values = np.zeros(size, np.float32)
+        fill(values)
+        return tf.constant(values)
 
 
 def checked(weights: tf.Tensor) -> tf.Tensor:

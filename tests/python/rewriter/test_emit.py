@@ -1,5 +1,10 @@
 """What weights alone determine is computed once, and stored with the folded weights."""
 
+import errno
+import os
+import pathlib
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,6 +13,7 @@ from graph_nodes import all_nodes
 import tf_blockdnn as bd
 from tf_blockdnn.python.ops.bundle import Bundle
 from tf_blockdnn.python.rewriter import emit
+from tf_blockdnn.python.rewriter.weights_file import in_file
 
 
 def _relative(x, table, indices):
@@ -86,7 +92,46 @@ def test_small_parts_of_a_large_bundle_lie_together():
     bundle = Bundle()
     parts = [np.full(size, i, np.float32) for i, size in enumerate([1 << 17, 10] * 20)]
     offsets = [bundle.add_array(part) for part in parts]
-    vector = bundle.vector()
+    vector = np.zeros(bundle.length, np.float32)
+    bundle.write(vector)
     for part, offset in zip(parts, offsets, strict=True):
         np.testing.assert_array_equal(vector[offset : offset + part.size], part)
     assert np.ptp(offsets[1::2]) == 19 * 16
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_weights_lie_in_a_file_where_there_is_room(monkeypatch, has_room):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    if not has_room:
+        monkeypatch.setattr(os, "posix_fallocate", refuse)
+    values = np.arange(1 << 19, dtype=np.float32)
+    tensor = in_file(values.size + 5, lambda vector: vector.__setitem__(slice(-5), values))
+    np.testing.assert_array_equal(tensor, np.append(values, np.zeros(5)))
+    address = np.asarray(tensor).ctypes.data
+    lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+    bounds = ([int(end, 16) for end in line.split()[0].split("-")] for line in lines)
+    (line,) = (
+        line for line, (first, end) in zip(lines, bounds, strict=True) if first <= address < end
+    )
+    assert ("(deleted)" in line) == has_room
+
+
+def test_a_vector_in_a_file_is_not_copied():
+    """Large weights are in memory once while they are written."""
+    values, grown = np.zeros(1 << 24, np.float32), []
+
+    def fill(vector):
+        before = _anonymous()
+        vector[:] = values
+        grown.append(_anonymous() - before)
+
+    in_file(values.size, fill)
+    assert grown[0] < values.nbytes // 2
+
+
+def _anonymous() -> int:
+    """Bytes of memory of this process that lie in no file."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(r"RssAnon:\s+(\d+)", status)[1])
