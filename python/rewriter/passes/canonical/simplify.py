@@ -11,6 +11,7 @@ It does not look into the functions of regions, and patterns know fewer spelling
     where(x == -0, -tiny, x) = x of a softmax, whose zeros have no sign, as Keras's argmax asks
     div_no_nan(x, sum(ones_like(y), axes)) = x / n of n elements, as Keras 2 takes moments of groups
     [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
+    bias_add(x, b) = x + [1, 1, 1, b], b computed, as Keras adds an embedding to one sample
 
 The last one merges patches in Swin: four slices with steps take six times as long as a transpose.
 And a Reshape to [batch, 1, 1, C], spelled Shape, StridedSlice, Pack, becomes one to [-1, 1, 1, C]
@@ -119,6 +120,18 @@ def _add_behind(node: Node, body: Body) -> None:
     for number, ref in enumerate(rest):
         total = write.add(f"added{number}", "AddV2", total, ref)
     write.put("AddV2", split.inputs[0], write.reshape("flat", total, flat))
+
+
+def _bias_add(node: Node, body: Body) -> None:
+    x, bias = node.inputs
+    sizes, view = body.shapes.shape(x) or (), body.view
+    if body.constants.is_constant(bias) or len(sizes) != 4 or not isinstance(sizes[3], int):
+        return
+    if node.attr["data_format"].s.startswith(b"NC") or not is_float32(view, node.ref):
+        return
+    row, write, made = (1, 1, 1, sizes[3]), body.writer(node.name), view.producer(bias)
+    is_row = made.op == "Squeeze" and body.shapes.shape(made.inputs[0]) == row
+    write.put("AddV2", x, made.inputs[0] if is_row else write.reshape("row", bias, row))
 
 
 def _bypass(node: Node, body: Body, x: Ref | None = None) -> None:
@@ -266,6 +279,7 @@ _PHASES = {
     ((0, 0), (0, 1), (1, 0), (1, 1)): [0, 1, 3, 2, 4, 5],
 }
 _RULES = {
+    "BiasAdd": _bias_add,
     "ConcatV2": _merge,
     "DivNoNan": _divide_by_number,
     "Mul": _multiply,

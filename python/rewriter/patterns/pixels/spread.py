@@ -123,14 +123,15 @@ def pixels(node: Node, body: Body) -> int | None:
 
 
 def _may_spread(node: Node, body: Body) -> bool:
-    """Whether two pictures of the same channels have sizes that may differ."""
+    """Whether two pictures of the same channels have sizes that may differ, or are 1 in one."""
     shapes = [body.shapes.shape(ref) for ref in node.inputs]
     if any(shape is None or len(shape) != 4 for shape in shapes):
         return False
     if shapes[0][3] != shapes[1][3] or not isinstance(shapes[0][3], int):
         return False
     pairs = [pair for pair in zip(*shapes, strict=True) if pair[0] != pair[1]]
-    return bool(pairs) and not any(isinstance(a, int) and isinstance(b, int) for a, b in pairs)
+    known = [pair for pair in pairs if all(isinstance(size, int) for size in pair)]
+    return bool(pairs) and all(1 in pair for pair in known)
 
 
 def picture(node: Node, body: Body) -> int | None:

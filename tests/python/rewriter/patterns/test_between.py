@@ -137,6 +137,8 @@ WHOLE = {
     "a choice": lambda a, b: tf.where(a >= b, a, 2.0 * b),
     "a plane over channels": lambda x: x * tf.sigmoid(tf.reduce_mean(x, 3, keepdims=True)),
     "a plane of another batch": lambda x: x * tf.reduce_mean(x, 3, keepdims=True)[:1],
+    "channels of another batch": lambda x: x * tf.reduce_mean(x, [1, 2], keepdims=True)[:1],
+    "a bias that is computed": lambda x: tf.nn.bias_add(x, tf.reduce_max(x, [1, 2])[0]),
     "a row over columns": lambda x: x - tf.sigmoid(tf.reduce_max(x, 1, keepdims=True)),
     "a constant of pixels": lambda x: x * _PIXELS[..., : x.shape[3]] + _PIXELS[0, :, :, :1],
     "a slope a pixel": lambda x: tf.nn.relu(x) - _PIXELS[0, ..., : x.shape[3]] * tf.nn.relu(-x),
@@ -146,7 +148,8 @@ WHOLE = {
 
 # Vectors of channels are padded; planes would put 0 times infinity into channels of no use.
 _IN_WHOLE_BLOCKS = ("a group norm", "a norm of one group", "an instance norm")
-_IN_WHOLE_BLOCKS += ("a plane of another batch",)
+_IN_WHOLE_BLOCKS += ("a plane of another batch", "channels of another batch")
+_IN_WHOLE_BLOCKS += ("a bias that is computed",)
 _OPEN = ("a zero pad", "reflected", "padded with a constant", "a roll", "a tile", "every second")
 _OPEN += ("a shuffle", "repetitions", "enlarged", "a choice", "a layer norm")
 
@@ -157,6 +160,7 @@ _OPEN += ("a shuffle", "repetitions", "enlarged", "a choice", "a layer norm")
         *((name, 32 if name in _IN_WHOLE_BLOCKS else 24, (2, 8, 9)) for name in WHOLE),
         *((name, 32, (None,) * 3) for name in _OPEN),
         ("a norm of one group", 32, (1, 8, 9)),
+        ("a bias that is computed", 32, (1, 8, 9)),
     ],
 )
 def test_nothing_is_reordered_for_it(between, name, channels, sizes):
@@ -288,6 +292,21 @@ def test_an_infinite_gate_is_in_no_unused_channel(rewrite, weights, conv):
     (values,) = tf.nest.flatten(result.concrete(tf.ones([1, 6, 7, 3]), tf.constant(gate)))
     assert np.isposinf(values[0, 3, 3]).all()
     assert np.isinf(values).sum() == 16 and not np.isnan(values).any()
+
+
+def test_infinite_channels_of_another_batch_are_in_no_unused_channel(rewrite, weights, conv):
+    kernel = weights(1, 1, 20, 16)
+
+    def function(x, numbers):
+        y = tf.multiply(tf.nn.relu(conv(x, 20)) + 1.0, numbers, name="scaled")
+        return tf.nn.conv2d(y * tf.reduce_mean(y, 3, keepdims=True), tf.abs(kernel), 1, "SAME")
+
+    result = rewrite(function, [None, 6, 7, 3], [None, 1, 1, 20])
+    assert not result.report.declined
+    numbers = np.ones((1, 1, 1, 20), np.float32)
+    numbers[..., 3] = np.inf
+    (values,) = tf.nest.flatten(result.concrete(tf.ones([2, 6, 7, 3]), tf.constant(numbers)))
+    assert np.isposinf(values).all()
 
 
 def test_a_sum_of_open_sizes_is_reordered_once(rewrite, conv):
