@@ -52,12 +52,13 @@ def test_a_loop_updates_one_tensor(rewrite, projections, cache, floats):
         _, x, cache = tf.while_loop(lambda at, *_: at < 9, body, (4, x, cache))
         return x, cache
 
-    result = rewrite(generate, *_SPECS)
+    # Five steps of two layers, each with a softmax, make more of what the first one rounds.
+    result = rewrite(generate, *_SPECS, tolerance=5e-5)
     counts = result.report.counts()
     assert counts["BlockdnnUpdateSlice"] == 2 * _LAYERS
     assert counts["BlockdnnAttention"] == _LAYERS
     assert counts["BlockdnnInnerProduct"] == 3 * _LAYERS
-    result.assert_same(floats(3, 1, 16), cache)
+    result.assert_same(floats(3, 1, 16), cache, tolerance=5e-5)
 
 
 def test_nothing_is_cut_or_stacked(rewrite, projections, cache, floats):
