@@ -10,12 +10,9 @@ struct TestTable {
 
 BD_KERNEL_TABLE_OF(TestTable, generic, avx2, avx512, avx512_bf16)
 
-#define BD_DEFINE_TABLE(isa)               \
-  namespace isa {                          \
-  const TestTable& GetTestTable() {        \
-    static const TestTable table = {#isa}; \
-    return table;                          \
-  }                                        \
+#define BD_DEFINE_TABLE(isa)           \
+  namespace isa {                      \
+  const TestTable kTestTable = {#isa}; \
   }
 BD_DEFINE_TABLE(generic)
 BD_DEFINE_TABLE(avx2)

@@ -85,7 +85,8 @@ def test_convolution_and_batch_normalisation(strides, padding, rewrite, weights,
         )
 
     x = image(2, 9, 10, 16)
-    result = rewrite(formatted("NCHW"), [None, 16, 9, 10])
+    # Without oneDNN TensorFlow pools no NCHW.
+    result = rewrite(formatted("NCHW"), [None, 16, 9, 10], tolerance=None)
     assert result.blockdnn == {"Conv": 1, "Pool": 1, "Reorder": 2}
     got = result.concrete(tf.transpose(x, (0, 3, 1, 2)))
     wanted = tf.transpose(formatted("NHWC")(x), (0, 3, 1, 2))
