@@ -102,6 +102,8 @@ def main(model, port="8500", processes=None):
                     running[i] = start()
             time.sleep(0.2)
     except KeyboardInterrupt:
+        pass
+    finally:  # what the others print comes before the reason above
         for process in running:
             process.stdin.close()
         for process in running:
