@@ -23,6 +23,7 @@ class Bundle:
     Attributes:
         tensor: the vector in the body that is being written.
         size: floats so far.
+        length: the floats of the vector, which ends with its last part.
         view: the graph of that body.
     """
 
@@ -30,14 +31,16 @@ class Bundle:
         self.tensor: Ref | None = None
         self.view: GraphView | None = None
         self._typed: dict[tuple[int, int], Ref] = {}
-        self._parts: dict[int, tuple[object, int, int, Callable]] = {}
+        self._parts: dict[int, tuple[object, int, Callable[[], np.ndarray]]] = {}
         self._small = self._room = 0  # where the next small part goes, and how many floats fit
-        self.size = 0
+        self.size = self.length = 0
 
-    def add(self, key: object, size: int, write: Callable[[np.ndarray], None]) -> int:
-        """The offset of what `write` will write for the object `key`."""
+    def add(self, key: object, size: int, values: Callable[[], np.ndarray]) -> int:
+        """The offset of the `size` floats that `values` will return for the object `key`."""
         if id(key) not in self._parts:
-            self._parts[id(key)] = (key, self._place(-(-size // _ALIGN) * _ALIGN), size, write)
+            size = -(-size // _ALIGN) * _ALIGN
+            self._parts[id(key)] = (key, offset := self._place(size), values)
+            self.length = max(self.length, offset + size)
         return self._parts[id(key)][1]
 
     def _place(self, size: int) -> int:
@@ -52,20 +55,13 @@ class Bundle:
         return self._small - size
 
     def add_array(self, values: np.ndarray) -> int:
-        def write(out):
-            out[...] = values.reshape(-1)
-
-        return self.add(values, values.size, write)
+        return self.add(values, values.size, lambda: values.astype(np.float32, copy=False))
 
     def add_typed(self, key: object, values: np.ndarray) -> tuple[Ref, int]:
         """The bundle as elements of the type of `values`, and the offset of these among them."""
         dtype = dtypes.as_dtype(values.dtype)
         per_float = 4 // dtype.size
-
-        def write(out):
-            out.view(values.dtype)[: values.size] = values.reshape(-1)
-
-        offset = per_float * self.add(key, -(-values.size // per_float), write)
+        offset = per_float * self.add(key, -(-values.size // per_float), lambda: values)
         read = id(self.view), dtype.as_datatype_enum  # Bodies may call it by one name.
         if read not in self._typed:
             name, types = f"{self.tensor.node}/{dtype.name}", {"T": FLOAT32, "type": dtype}
@@ -89,12 +85,6 @@ class Bundle:
         return make_node(name, "Reshape", [self.view.add(part).ref, shape], T=FLOAT32, Tshape=INT32)
 
     @property
-    def length(self) -> int:
-        """The floats of the vector, which ends with its last part."""
-        end = max((offset + size for _, offset, size, _ in self._parts.values()), default=0)
-        return -(-end // _ALIGN) * _ALIGN
-
-    def write(self, vector: np.ndarray) -> None:
-        """Writes all parts to a vector of zeros of that length."""
-        for _, offset, size, write in self._parts.values():
-            write(vector[offset : offset + size])
+    def parts(self) -> list[tuple[int, Callable[[], np.ndarray]]]:
+        """Of each part the offset, and what returns its values, as they lie in memory."""
+        return [part for _, *part in self._parts.values()]

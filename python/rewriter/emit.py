@@ -51,7 +51,7 @@ def write_nodes(module: Module, resource: str, options: Options) -> tf.Tensor | 
     view, name = module.main.view, calls.weights[module.main.name].node
     view.add(make_node(resource, "Placeholder", dtype=types_pb2.DT_RESOURCE))
     view.add(make_node(name, "ReadVariableOp", [Ref(resource)], dtype=FLOAT32))
-    return in_file(bundle.length, bundle.write)
+    return in_file(bundle.length, bundle.parts)
 
 
 def _store_folded(body: Body, bundle: Bundle) -> None:

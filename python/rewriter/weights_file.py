@@ -4,7 +4,6 @@ A result's folded weights lie in a file without a name, which goes with it. Once
 nothing of it is resident. A SavedModel has them as an asset, which processes share.
 """
 
-import mmap
 import os
 from collections.abc import Callable, Iterable, Sequence
 from tempfile import TemporaryFile
@@ -18,32 +17,45 @@ from ..tensorflow_private import asset, resource
 _ALIGN = 64  # bytes
 _LEAST = 1 << 20  # bytes: a page or two of its own is no gain
 # What is written at once lies together in the system's cache, and is resident as one when a bias
-# is read that lies between packed weights.
-_AT_ONCE = 1 << 14
+# is read: as much as small parts of a bundle lie together.
+_AT_ONCE = 1 << 16
 
 
-def in_file(size: int, fill: Callable[[np.ndarray], None]) -> tf.Tensor:
+def in_file(size: int, parts: Sequence[tuple[int, Callable[[], np.ndarray]]]) -> tf.Tensor:
     """A float32 vector in a file without a name; in memory, where there is no room for one.
 
     Args:
       size: how many floats.
-      fill: writes them to a vector of zeros: there is no copy of them elsewhere.
+      parts: of each the offset, and what returns its values, of any type. They are written one
+        after the other, so that memory holds one of them at most; zeros lie between them.
     """
     with tf.init_scope(), tf.device("CPU:0"):  # a tf.function may be traced meanwhile
         if 4 * size >= _LEAST:
             try:
                 with TemporaryFile(prefix="tf_blockdnn") as file:
-                    # Writing to a page for which the disk has no room is a signal, no error.
-                    os.posix_fallocate(file.fileno(), 0, 4 * size)
-                    flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
-                    fill(np.frombuffer(mmap.mmap(file.fileno(), 4 * size, flags), np.float32))
+                    for offset, values in parts:
+                        file.seek(4 * offset)
+                        _write(file, values())
+                    file.truncate(4 * size)
                     path = f"/proc/self/fd/{file.fileno()}"
                     return library().blockdnn_read_weights(path, tf.float32, [size], 0)
             except (OSError, tf.errors.OpError):
                 pass
-        values = np.zeros(size, np.float32)
-        fill(values)
-        return tf.constant(values)
+        vector = np.zeros(size, np.float32)
+        for offset, values in parts:
+            data = _bytes(values())
+            vector.view(np.uint8)[4 * offset :][: len(data)] = data
+        return tf.constant(vector)
+
+
+def _bytes(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
+def _write(file, values: np.ndarray) -> None:
+    data = memoryview(_bytes(values))
+    for first in range(0, len(data), _AT_ONCE):
+        file.write(data[first : first + _AT_ONCE])
 
 
 def checked(weights: tf.Tensor) -> tf.Tensor:
@@ -73,9 +85,7 @@ def write(file, arrays: Iterable[np.ndarray]) -> list[int]:
     for values in arrays:
         offsets.append(-(-file.tell() // _ALIGN) * _ALIGN)
         file.seek(offsets[-1])
-        data = memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
-        for first in range(0, len(data), _AT_ONCE):
-            file.write(data[first : first + _AT_ONCE])
+        _write(file, values)
     file.flush()
     return offsets
 

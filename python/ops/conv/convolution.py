@@ -93,20 +93,19 @@ class Convolution(Record):
         vanish = (scaled < _FLOAT32.tiny) & (largest >= _FLOAT32.tiny) & (scaled > 0)
         return bool((scaled <= _FLOAT32.max).all()) and not vanish.any()
 
-    def write_weights(self, out: np.ndarray) -> None:
-        """Writes the weights, scale multiplied in and rounded once, to a float32 vector."""
-        out = out.reshape(self.weights.shape)
+    def folded_weights(self) -> np.ndarray:
+        """The weights, scale multiplied in and rounded once."""
         if self.scale is None:
-            out[...] = self.weights
-        else:
-            after = (1,) * (3 - self.output_axis)
-            scale = np.broadcast_to(self.scale, [self.channels]).reshape(-1, *after)
-            np.multiply(self.weights, scale, out=out, dtype=np.float64, casting="same_kind")
+            return self.weights.astype(np.float32, copy=False)
+        after = (1,) * (3 - self.output_axis)
+        scale = np.broadcast_to(self.scale, [self.channels]).reshape(-1, *after)
+        out = np.empty(self.weights.shape, np.float32)
+        return np.multiply(self.weights, scale, out=out, dtype=np.float64, casting="same_kind")
 
     def add_weights(self, bundle: Bundle) -> int:
         """The offset of its weights."""
         key = self.weights if self.scale is None else self
-        return bundle.add(key, self.weights.size, self.write_weights)
+        return bundle.add(key, self.weights.size, self.folded_weights)
 
     def attributes(self) -> dict:
         return super().attributes() | {"channels": self.in_channels}

@@ -1,7 +1,6 @@
 """What weights alone determine is computed once, and stored with the folded weights."""
 
 import errno
-import os
 import pathlib
 import re
 
@@ -12,7 +11,7 @@ from graph_nodes import all_nodes
 
 import tf_blockdnn as bd
 from tf_blockdnn.python.ops.bundle import Bundle
-from tf_blockdnn.python.rewriter import emit
+from tf_blockdnn.python.rewriter import emit, weights_file
 from tf_blockdnn.python.rewriter.weights_file import in_file
 
 
@@ -93,7 +92,8 @@ def test_small_parts_of_a_large_bundle_lie_together():
     parts = [np.full(size, i, np.float32) for i, size in enumerate([1 << 17, 10] * 20)]
     offsets = [bundle.add_array(part) for part in parts]
     vector = np.zeros(bundle.length, np.float32)
-    bundle.write(vector)
+    for offset, values in bundle.parts:
+        vector[offset:][: values().size] = values()
     for part, offset in zip(parts, offsets, strict=True):
         np.testing.assert_array_equal(vector[offset : offset + part.size], part)
     assert np.ptp(offsets[1::2]) == 19 * 16
@@ -105,10 +105,12 @@ def test_weights_lie_in_a_file_where_there_is_room(monkeypatch, has_room):
         raise OSError(errno.ENOSPC, "no space left on device")
 
     if not has_room:
-        monkeypatch.setattr(os, "posix_fallocate", refuse)
+        monkeypatch.setattr(weights_file, "_write", refuse)
     values = np.arange(1 << 19, dtype=np.float32)
-    tensor = in_file(values.size + 5, lambda vector: vector.__setitem__(slice(-5), values))
-    np.testing.assert_array_equal(tensor, np.append(values, np.zeros(5)))
+    tensor = in_file(values.size + 8, [(16, lambda: values[8:]), (2, lambda: np.int8([3, 4]))])
+    middle = np.append(np.zeros(2), np.int8([3, 4, 0, 0]).view(np.float32))
+    np.testing.assert_array_equal(tensor[:16], np.append(middle, np.zeros(13)))
+    np.testing.assert_array_equal(tensor[16:], values[8:])
     address = np.asarray(tensor).ctypes.data
     lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
     bounds = ([int(end, 16) for end in line.split()[0].split("-")] for line in lines)
@@ -119,15 +121,15 @@ def test_weights_lie_in_a_file_where_there_is_room(monkeypatch, has_room):
 
 
 def test_a_vector_in_a_file_is_not_copied():
-    """Large weights are in memory once while they are written."""
+    """Large weights are not in memory a second time while they are written."""
     values, grown = np.zeros(1 << 24, np.float32), []
 
-    def fill(vector):
-        before = _anonymous()
-        vector[:] = values
+    def after():
         grown.append(_anonymous() - before)
+        return values[:4]
 
-    in_file(values.size, fill)
+    before = _anonymous()
+    in_file(values.size + 16, [(0, lambda: values), (values.size, after)])
     assert grown[0] < values.nbytes // 2
 
 

@@ -36,7 +36,7 @@ from ...precision.quantize import (
 )
 from ...report import Precision, Report
 from .narrow import joined_values, narrow_tensors, write_types
-from .narrow_weights import MOST_PRODUCTS, floats, narrow_weights, snr_of, sources_of_products
+from .narrow_weights import MOST_PRODUCTS, narrow_weights, snr_of, sources_of_products
 from .open_squeeze_excite import open_squeeze_excite
 
 _FASTER = '{}: convolutions of bfloat16 run in float32; precision="bf16" makes them bfloat16'
@@ -199,7 +199,7 @@ def _fields_of(body: Body, lowering: Lowering, joined: Mapping[Ref, Ref]):
 
 def _weights_of(node: Node, lowering: Lowering) -> dict:
     """Its bias makes good what rounding the weights takes from the mean of each channel."""
-    conv, weights = node.payload, floats(node.payload)
+    conv, weights = node.payload, node.payload.folded_weights()
     if lowering.is_int8:
         stored, scales = quantize_weights(weights)
         if (moments := lowering.moments.get(node.name)) is not None:
@@ -223,12 +223,12 @@ def is_candidate(node: Node, is_int8: bool) -> bool:
         return False
     if is_int8 and conv.taps > MOST_PRODUCTS:
         return False
-    return bool(np.isfinite(floats(conv)).all())
+    return bool(np.isfinite(conv.folded_weights()).all())
 
 
 def _snr(node: Node, lowering: Lowering) -> float | None:
     """What rounding the weights and the source of a convolution leaves, in dB."""
-    of_weights = snr_of(floats(node.payload), lowering)
+    of_weights = snr_of(node.payload.folded_weights(), lowering)
     if not lowering.is_int8:
         return of_weights
     choice = lowering.choices.get(node.src)

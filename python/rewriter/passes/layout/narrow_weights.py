@@ -62,13 +62,6 @@ def sources_of_products(body: Body) -> dict[Ref, SampledRows]:
     }
 
 
-def floats(conv: Conv) -> np.ndarray:
-    """The weights with the scale in them."""
-    values = np.empty(conv.weights.shape, np.float32)
-    conv.write_weights(values.reshape(-1))
-    return values
-
-
 def snr_of(weights: np.ndarray, lowering: Lowering) -> float:
     """What rounding the weights leaves, in dB."""
     if not lowering.makes_bytes:
@@ -80,7 +73,7 @@ def _store(node: Node, body: Body, lowering: Lowering) -> None:
     """Makes the weights of a convolution or product an array of the narrow type."""
     payload, inputs, fields = node.payload, node.by_role, {}
     if isinstance(payload, Conv):
-        weights, fields["scale"] = floats(payload), None
+        weights, fields["scale"] = payload.folded_weights(), None
     elif payload.weights_type == FLOAT32:
         weights = matrix(payload, inputs, body)
         inputs.pop("weights", None)
