@@ -17,7 +17,7 @@ import originals
 import tensorflow as tf
 import tf_keras
 import ways
-from hypothesis import assume
+from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -239,7 +239,8 @@ class Usage(RuleBasedStateMachine):
     )
     def start(self, option="none", misfits=False, program=1):
         """With `misfits` the program has odd arguments, and no threads."""
-        assume(program)  # Hypothesis's first takes the first of all choices at each step.
+        if not program:  # Hypothesis's first takes the first of all choices at each step.
+            reject()
         self.misfits = misfits
         if misfits:
             self.forms = ways.ALL_FORMS
