@@ -59,8 +59,10 @@ def _fused_batch_norm(node, body: Body):
     if any(value is None for value in values):
         return
     gamma, beta, mean, variance = values
-    scale = gamma / np.sqrt(variance + node.attr["epsilon"].f)
-    yield from _idioms(node.name, x, scale, beta - mean * scale, not body.constants.live)
+    with np.errstate(divide="ignore", invalid="ignore"):  # What is not finite is no map.
+        scale = gamma / np.sqrt(variance + node.attr["epsilon"].f)
+        shift = beta - mean * scale
+    yield from _idioms(node.name, x, scale, shift, not body.constants.live)
 
 
 def steps(scale, shift, may_be_one: bool = True) -> tuple[Step, ...]:

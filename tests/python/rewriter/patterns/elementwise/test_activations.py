@@ -141,6 +141,28 @@ def test_a_map_that_float32_does_not_have_is_none(rewrite):
     assert result.ops["FusedBatchNormV3"] == 1
 
 
+@pytest.mark.filterwarnings("error:.*encountered:RuntimeWarning")
+@pytest.mark.parametrize("mean", [0.0, 2.0])
+@pytest.mark.parametrize("variance", [-1.0, 0.0])
+def test_statistics_without_a_finite_map_stay(rewrite, conv, mean, variance):
+    """TensorFlow makes NaN or infinities of such a channel; NumPy's warnings are not the user's."""
+    ones = np.ones(16, np.float32)
+
+    def function(x):
+        return tf.raw_ops.FusedBatchNormV3(
+            x=conv(x, 16),
+            scale=ones,
+            offset=ones,
+            mean=mean * ones,
+            variance=np.float32([variance] + 15 * [1.0]),
+            epsilon=0.0,
+            is_training=False,
+        )[0]
+
+    result = rewrite(function, [1, 6, 6, 16], tolerance=None)
+    assert result.blockdnn["Conv"] == 1 and result.ops["FusedBatchNormV3"] == 1
+
+
 @converts([None, 24], {})
 def test_few_ops_of_tensorflow_stay(x):
     return tf.math.bessel_i0e(x * tf.sigmoid(x))
