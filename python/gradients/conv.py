@@ -438,7 +438,7 @@ def _conv_transpose(called, dy):
 
 @gradient_of("ConvVolume")
 def _conv_volume(called, dy):
-    def forward(src, filters):
+    def forward(src, filters, *_):
         return _volume_by_tensorflow(called, src, filters)
 
     def backward(dz) -> list:
@@ -447,7 +447,7 @@ def _conv_volume(called, dy):
         )
 
     chain = Chain.of(called.post_ops, called.weights_shape[-1], called.dst_layout)
-    return through_chain(called, dy, chain, forward, backward)
+    return through_chain(called, dy, chain, forward, backward, may=called.depth > 0)
 
 
 def _volume_by_tensorflow(called, src, filters):
@@ -455,9 +455,15 @@ def _volume_by_tensorflow(called, src, filters):
     x = src
     if called.src_layout == NCHW16C:
         x = reorder(x, NCHW16C, NHWC, channels=filters.shape[3])
-    x = volumes(x, called.depth)
+    x = volumes(x, called.depth or _open_depth(called))
     y = slices(tf.nn.conv3d(x, filters, [1, *called.strides, 1], called.padding))
     return reorder(y, NHWC, NCHW16C) if called.dst_layout == NCHW16C else y
+
+
+def _open_depth(called):
+    """Slices of a volume; without a volume any number that the kernel fits in."""
+    count, slices = (tf.shape(tensor)[0] for tensor in (called.volumes[0], called.src))
+    return tf.where(count > 0, slices // tf.maximum(count, 1), called.weights_shape[0])
 
 
 def _out_depth(called) -> int:

@@ -41,8 +41,8 @@ from .nodes import (
 from .products import Product, product
 from .quantized import QUANTIZING, grid
 from .read_only import describe_variables, renew_read_only
-from .shapes import Shapes
-from .symbolic import Expr, Size, estimate, window
+from .shapes import Shape, Shapes
+from .symbolic import Expr, Size, estimate, times, window
 from .types import (
     attribute_types,
     defaults,

@@ -71,6 +71,12 @@ def unknown(*key: Hashable) -> Expr:
     return Expr(0, frozenset([(key, 1)]))
 
 
+def times(a: Size, b: Size) -> Size:
+    """A product; of two open sizes no more is known than that it equals itself."""
+    is_open = isinstance(a, Expr) and isinstance(b, Expr)
+    return unknown("times", a, b) if is_open else a * b
+
+
 def floordiv(size: Size, divisor: int) -> Size:
     multiple, rest = _divide(size, divisor)
     return multiple if isinstance(rest, int) else multiple + unknown("floordiv", rest, divisor)
@@ -122,6 +128,8 @@ def evaluate(size: Size, number: Callable[[Hashable], int]) -> int:
 def _evaluate_atom(atom, number: Callable[[Hashable], int]) -> int:
     if atom[0] in ("floordiv", "exact"):
         return evaluate(atom[1], number) // atom[2]
+    if atom[0] == "times":
+        return evaluate(atom[1], number) * evaluate(atom[2], number)
     if atom[0] == "mod":
         return evaluate(atom[1], number) % atom[2]
     return number(atom)

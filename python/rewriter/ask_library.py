@@ -50,7 +50,7 @@ def _sizes(tensor: tf.Tensor, node: tf.Operation) -> list[int] | None:
     """The shape of an input or output of the node, at batch 1 where that is open."""
     if tensor.shape.rank is None or None in tensor.shape.as_list()[1:]:
         return None
-    # A batch of one volume is as many slices.
+    # A batch of one volume is as many slices; no plan is asked for where these are open.
     batch = node.get_attr("depth") if node.type == "BlockdnnConvVolume" else 1
     return [batch if size is None else size for size in tensor.shape.as_list()]
 

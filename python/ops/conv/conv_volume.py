@@ -1,5 +1,6 @@
 """3-D convolution with post-ops."""
 
+from ...layout import NHWC
 from ..arguments import filter_shape, integers
 from ..bind_post_ops import Destination, bind_post_ops
 from ..call import OpCall, function_of
@@ -16,7 +17,8 @@ class ConvVolume(Convolution, title="3-D convolution"):
 
     Attributes:
         strides: [depth, height, width].
-        depth: slices of a volume of the source.
+        depth: slices of a volume of the source; 0: as many as the input "volumes" leaves, a tensor
+            whose batch is the volumes.
         sizes: the logical shape of the slices of the result.
     """
 
@@ -30,11 +32,20 @@ class ConvVolume(Convolution, title="3-D convolution"):
 
     def _kind(self) -> str:
         window = "x".join(map(str, self.weights.shape[:3]))
-        window += f" strides {list(self.strides)} {self.padding.lower()} depth {self.depth}"
+        window += (
+            f" strides {list(self.strides)} {self.padding.lower()} depth {self.depth or 'open'}"
+        )
         return f"{window} {self._channels()} {self._layouts()}"
+
+    def layout_of(self, role):
+        return NHWC if role == "volumes" else super().layout_of(role)
 
     def shape(self, node, shapes):
         return self.sizes
+
+    def write(self, inputs, bundle):
+        attributes, tensors = super().write(inputs, bundle)
+        return attributes, [*tensors, [inputs["volumes"]] if "volumes" in inputs else []]
 
 
 @function_of(ConvVolume, "depth strides weights_offset")
@@ -50,6 +61,7 @@ def conv_volume(
     dst_layout: str = "nChw16c",
     channels: int | None = None,
     weights_shape=None,
+    volumes=None,
 ):
     """Computes a 3-D convolution of volumes whose slices are images, then a chain of post-ops.
 
@@ -57,10 +69,12 @@ def conv_volume(
       src: float32, the slices of all volumes: [volumes * depth, H, W, C] ("nhwc") or
         [volumes * depth, ceil(C / 16), H, W, 16] ("nChw16c").
       weights: float32 filter as tf.nn.conv3d has it: [kd, kh, kw, C, out channels].
-      depth: slices of a volume.
+      depth: slices of a volume; 0: what `volumes` leaves.
       strides: slices and pixels, one integer or [depth, height, width].
       padding: "SAME" or "VALID", TensorFlow's rules.
       channels: C; default weights_shape[3].
+      volumes: float32 of any shape with a batch, where depth is 0: src has as many volumes. Nothing
+        else of it is read.
 
     Returns:
       The slices of the results, [volumes * out depth, ...], in dst_layout.
@@ -84,4 +98,4 @@ def conv_volume(
         raise ValueError(f'padding must be "SAME" or "VALID", got {padding!r}: use tf.pad for it')
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
     attributes = {"channels": channels, "weights_shape": weights_shape, "post_ops": post_ops}
-    return OpCall((src, weights, args), attributes)
+    return OpCall((src, weights, args, [] if volumes is None else [volumes]), attributes)

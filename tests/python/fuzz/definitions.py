@@ -148,10 +148,12 @@ def _convolved(x, w, strides, padding):
 
 
 def _conv_volume(a, src, weights, *rest):
+    rest = list(rest)
     x, w = plain_channels(src, a["src_layout"], a["channels"]), _weights(weights, a)
     if not x.size:
         return None
-    volumes = x.reshape(-1, a["depth"], *x.shape[1:])
+    count = rest.pop().shape[0] if a["num_volumes"] else len(x) // a["depth"]
+    volumes = x.reshape(count, -1, *x.shape[1:])
     y = _convolved(volumes, w, a["strides"], a["padding"])
     y = y.reshape(y.shape[0] * y.shape[1], *y.shape[2:])
     return _finish(a, y, rest, a["dst_layout"], w.shape[4], _magnitude(x, w))

@@ -227,15 +227,22 @@ def conv_volume(d):
     out = window_results(padding, [], kernel, strides, (depth, h, w))
     src_layout, dst_layout = d.of("nhwc", "nChw16c"), d.of("nhwc", "nChw16c")
     chain, args = some_chain(d, dst_layout, oc, (n * out[0], *out[1:]))
+    volumes = d.of([], [d.array(n, *d.of([], [d.to(0, 3)]))])
     return Call(
         "BlockdnnConvVolume",
-        [[d.activation(src_layout, n * depth, ic, h, w)], [d.array(*kernel, ic, oc)], args],
+        [
+            [d.activation(src_layout, n * depth, ic, h, w)],
+            [d.array(*kernel, ic, oc)],
+            args,
+            volumes,
+        ],
         {
             "num_args": len(args),
+            "num_volumes": len(volumes),
             "src_layout": src_layout,
             "dst_layout": dst_layout,
             "channels": ic,
-            "depth": depth,
+            "depth": 0 if volumes else depth,
             "weights_shape": [*kernel, ic, oc],
             "strides": strides,
             "padding": padding,

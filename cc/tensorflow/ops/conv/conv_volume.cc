@@ -10,6 +10,7 @@ namespace {
 // is kUnknown.
 struct VolumeWindows {
   Window1d d, h, w;
+  int64_t count = kUnknown, depth = kUnknown;  // of the volumes
   Plane src, dst;
 };
 
@@ -17,13 +18,15 @@ struct VolumeWindows {
 struct ConvVolume : WeightsOp<WeightsAttrs> {
   using Plan = ConvVolumePlan;
 
+  // 0: of `volumes`, a tensor of which nothing is read but its batch, as many as it has samples.
   int64_t depth = 0;
+  int num_volumes = 0;
   std::vector<int64_t> strides;  // depth, height, width
   Padding padding = Padding::kValid;
 
   static OpSignature Signature() {
     return {"BlockdnnConvVolume",
-            {"src: T", "weights: T", "args: num_args * T"},
+            {"src: T", "weights: T", "args: num_args * T", "volumes: num_volumes * T"},
             {"dst: T"},
             "See bd.ops.conv_volume."};
   }
@@ -33,7 +36,8 @@ struct ConvVolume : WeightsOp<WeightsAttrs> {
     v("num_args: int >= 0", &post_ops.num_args);
     VisitLayouts(v);
     v("channels: int >= 1", &channels);
-    v("depth: int >= 1", &depth);
+    v("depth: int >= 0", &depth);
+    v("num_volumes: int >= 0 = 0", &num_volumes);
     VisitWeights(v);
     v("strides: list(int) = [1, 1, 1]", &strides);
     v.Choice("padding", &padding, {{"SAME", Padding::kSame}, {"VALID", Padding::kValid}});
@@ -49,40 +53,64 @@ struct ConvVolume : WeightsOp<WeightsAttrs> {
       return Invalid("weights_shape has ", weights_shape[3],
                      " input channels, not channels = ", channels);
     }
+    if (num_volumes != (depth == 0 ? 1 : 0)) {
+      return Invalid("there is a tensor of volumes where depth is 0, and only there; got ",
+                     num_volumes, " and depth ", depth);
+    }
     return post_ops.Check();
   }
 
-  Status Resolve(const PartialTensorShape& src, VolumeWindows* v) const {
-    TF_RETURN_IF_ERROR(ReadPlane("src", src, src_layout, channels, &v->src));
+  int volumes() const { return kArgs + post_ops.num_args; }
+  ShapeList Args(const ShapeList& in) const { return {in.begin() + kArgs, in.begin() + volumes()}; }
+  // Sets how many volumes there are, and the slices of each.
+  Status CountVolumes(const ShapeList& in, VolumeWindows* v) const {
+    const int64_t slices = v->src.n;
+    if (depth > 0) {
+      v->depth = depth;
+      if (slices != kUnknown) v->count = slices / depth;
+    } else if (const PartialTensorShape& like = in[volumes()]; !like.unknown_rank()) {
+      if (like.dims() == 0) return Invalid("volumes must have a batch, got a number");
+      v->count = like.dim_size(0);
+      // Without a volume any depth will do: there is no slice.
+      if (v->count == 0) v->depth = v->d.kernel;
+      if (v->count > 0 && slices != kUnknown) v->depth = slices / v->count;
+    }
+    if (slices == kUnknown || v->count == kUnknown || v->count * v->depth == slices) {
+      return absl::OkStatus();
+    }
+    return depth > 0 ? Invalid("src has ", slices, " slices, which are no whole volumes of ", depth)
+                     : Invalid("src has ", slices, " slices, which are not ", v->count,
+                               " volumes of one depth");
+  }
+
+  Status Resolve(const ShapeList& in, VolumeWindows* v) const {
+    TF_RETURN_IF_ERROR(ReadPlane("src", in[kSrc], src_layout, channels, &v->src));
     Window1d* const windows[] = {&v->d, &v->h, &v->w};
     for (int axis = 0; axis < 3; ++axis) {
       windows[axis]->kernel = weights_shape[axis];
       windows[axis]->stride = strides[axis];
     }
-    TF_RETURN_IF_ERROR(ResolveAxis("depth", padding, depth, &v->d));
+    TF_RETURN_IF_ERROR(CountVolumes(in, v));
+    TF_RETURN_IF_ERROR(ResolveAxis("depth", padding, v->depth, &v->d));
     TF_RETURN_IF_ERROR(ResolveAxis("height", padding, v->src.h, &v->h));
     TF_RETURN_IF_ERROR(ResolveAxis("width", padding, v->src.w, &v->w));
-    v->dst = {kUnknown, v->h.out, v->w.out};
-    if (v->src.n == kUnknown) return absl::OkStatus();
-    if (v->src.n % depth != 0) {
-      return Invalid("src has ", v->src.n, " slices, which are no whole volumes of ", depth);
-    }
-    v->dst.n = v->src.n / depth * v->d.out;
+    const bool known = v->count != kUnknown && v->d.out != kUnknown;
+    v->dst = {known ? v->count * v->d.out : kUnknown, v->h.out, v->w.out};
     return absl::OkStatus();
   }
   // Slices are not images.
   bool keeps_batch() const { return false; }
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
     VolumeWindows v;
-    TF_RETURN_IF_ERROR(Resolve(in[kSrc], &v));
-    return DstShape(in[kWeights], From(in, kArgs), v.dst, v.dst, &dst->emplace_back());
+    TF_RETURN_IF_ERROR(Resolve(in, &v));
+    return DstShape(in[kWeights], Args(in), v.dst, v.dst, &dst->emplace_back());
   }
   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
     VolumeWindows v;
-    TF_RETURN_IF_ERROR(Resolve(in[kSrc], &v));
+    TF_RETURN_IF_ERROR(Resolve(in, &v));
     ConvVolumeDesc desc;
-    desc.volumes = v.src.n / depth;
-    desc.depth = depth;
+    desc.volumes = v.count;
+    desc.depth = v.depth;
     desc.out_depth = v.d.out;
     desc.kd = v.d.kernel;
     desc.sd = v.d.stride;

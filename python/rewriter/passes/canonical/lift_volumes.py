@@ -14,12 +14,16 @@ A transposed 3-D convolution becomes one of planes for each slice of its stride 
     y[s u + q] = sum over k of transposed(x[u + (q + before - k) / s], w[k]),
 
 where k are the taps that leave no remainder: their slices of x lie side by side as channels.
+
+Open sizes are computed from those of the first volume, by small ops on integers: a volume has its
+shape again by them. How many slices a volume has a convolution learns from the number of volumes,
+the batch of the tensor from which the slices were taken first.
 """
 
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ....graph import Body, Node, Ref, Writer, is_float32, window
+from ....graph import Body, Expr, Node, Ref, Shape, Size, Writer, is_float32, times, window
 from ....graph.families import BATCH_NORMS, VOLUMES
 from ....ops.records import ConvVolume
 from ...context import Context
@@ -27,12 +31,13 @@ from ...patterns.conv import conv_transpose
 from ...rules import Declined, require
 from .views import Views
 
+_UNKNOWN = "the sizes of its volumes are not all known"
 _POOLS = {"MaxPool3D": "MaxPool", "AvgPool3D": "AvgPool"}
 
 
 def lift_volumes(body: Body, context: Context) -> None:
     """Plans 3-D convolutions on slices of volumes, and keeps what stands between them there."""
-    views = Views(body, _is_kind, takes=_is_of_volumes)
+    views = _Volumes(body)
     for node in body.view.topological():
         if node.name not in body.view:
             continue
@@ -50,15 +55,101 @@ def lift_volumes(body: Body, context: Context) -> None:
             _pool(node, views)
         elif node.op in BATCH_NORMS:
             _normalise(node, views)
+        elif node.op == "Shape":
+            views.say_shape(node)
+        elif node.op == "ConcatV2":
+            _concatenate(node, views)
         else:
             views.sink(node)
 
 
+class _Volumes(Views):
+    """The volumes that are made of slices, and what tells their open sizes.
+
+    Attributes:
+        counted: a number of volumes -> a tensor that has so many samples.
+    """
+
+    def __init__(self, body: Body):
+        super().__init__(body, _is_kind, takes=_is_of_volumes)
+        self.counted: dict[Size, Ref] = {}
+        self._tensors: dict[Size, Ref] = {}  # each open size that is known, int32
+
+    def read(self, ref: Ref) -> None:
+        """Learns the sizes of volumes that TensorFlow makes."""
+        shape = _volume(ref, self.body)
+        self.counted.setdefault(shape[0], ref)
+        if not self.tells(shape):
+            sizes = self.body.writer(ref.node).add("shape", "Shape", ref, shape=(5,))
+            self.learn(shape, sizes, ref.node)
+
+    def learn(self, shape: Shape, tensor: Ref, name: str) -> None:
+        """Takes the open sizes of volumes from a tensor that holds their shape."""
+        write = self.body.writer(name)
+        for axis, size in enumerate(shape[:4]):
+            if not self._is_known(size):
+                part = [axis], [axis + 1], [1]
+                self._tensors[size] = write.add(
+                    f"shape/{axis}", "StridedSlice", tensor, *part, shrink_axis_mask=1, shape=()
+                )
+
+    def _is_known(self, size: Size) -> bool:
+        return isinstance(size, int) or size in self._tensors
+
+    def tells(self, shape: Shape | None) -> bool:
+        return shape is not None and all(map(self._is_known, shape[1:]))
+
+    def sizes(self, shape: Shape, name: str) -> list[int] | Ref:
+        return self.vector((-1, *shape[1:]), name)
+
+    def vector(self, sizes: Shape, name: str) -> list[int] | Ref:
+        """These sizes as one argument of an op."""
+        if not any(isinstance(size, Expr) for size in sizes):
+            return list(sizes)
+        return self.body.writer(name).add("", "Pack", self._parts(sizes, name), axis=0)
+
+    def _parts(self, sizes: Shape, name: str) -> list[Ref]:
+        write = self.body.writer(name)
+        return [
+            self._tensors[size] if isinstance(size, Expr) else write.constant(f"{at}", size)
+            for at, size in enumerate(sizes)
+        ]
+
+    def say_shape(self, node: Node) -> None:
+        """Puts the sizes of volumes that are slices in the place of a Shape."""
+        shape = self.body.shapes.shape(node.inputs[0])
+        is_int32 = node.attr["out_type"].type in (0, types_pb2.DT_INT32)
+        if self.view(node.inputs[0]) and is_int32 and all(map(self._is_known, shape)):
+            self.body.writer(node.name).put("Pack", self._parts(shape, node.name), axis=0)
+
+    def reshape(self, name: str, src: Ref, shape: Shape) -> Ref:
+        sizes = self.sizes(shape, f"{name}/shape")
+        return self.body.writer(name).add("", "Reshape", src, sizes, shape=shape)
+
+    def window(self, size: Size, kernel: int, stride: int, padding: str, name: str) -> Size:
+        """How many windows fit in an axis; where that is open it is computed."""
+        count = window(size, kernel, stride, padding, 0, 0)
+        if not self._is_known(count):
+            write, slack = self.body.writer(name), -1 if padding == "SAME" else -kernel
+            first = write.add("first", "AddV2", self._tensors[size], slack, shape=())
+            steps = write.add("steps", "FloorDiv", first, stride, shape=())
+            self._tensors[count] = write.add("", "AddV2", steps, 1, shape=())
+        return count
+
+    def product(self, a: Size, b: Size, name: str) -> Size:
+        """The product of two sizes; where it is open it is computed."""
+        whole = times(a, b)
+        if not self._is_known(whole):
+            factors = self._parts((a, b), name)
+            self._tensors[whole] = self.body.writer(name).add("", "Mul", *factors, shape=())
+        return whole
+
+
 def _volume(ref: Ref, body: Body):
-    """(N, D, H, W, C), all but N known numbers; or None."""
+    """(N, D, H, W, C), C a number; or None."""
     shape = body.shapes.shape(ref)
-    known = shape is not None and len(shape) == 5
-    return shape if known and all(isinstance(size, int) for size in shape[1:]) else None
+    known = shape is not None and len(shape) == 5 and None not in shape
+    return shape if known and isinstance(shape[4], int) else None
 
 
 def _is_kind(node: Node, body: Body) -> bool:
@@ -74,32 +165,39 @@ def _is_of_volumes(ref: Ref, body: Body) -> bool:
     return len(shape) == 5 and shape[1:4] == (1, 1, 1) and is_float32(body.view, ref)
 
 
-def _put(node: Node, x: Ref, volume, body: Body) -> None:
+def _put(node: Node, x: Ref, volume, views: _Volumes) -> None:
     """Puts slices, as volumes of this shape, in the place of the node."""
-    body.writer(node.name).put("Reshape", x, [-1, *volume[1:]])
-    body.shapes.put(node.ref, volume)
+    sizes = views.sizes(volume, f"{node.name}/shape")
+    views.body.writer(node.name).put("Reshape", x, sizes)
+    views.body.shapes.put(node.ref, volume)
 
 
-def _slices(ref: Ref, views: Views) -> Ref:
+def _slices(ref: Ref, views: _Volumes) -> Ref:
     """The slices of volumes; one Reshape serves all readers."""
     batch, depth, *image = _volume(ref, views.body)
     if view := views.view(ref):
         return view.x
-    shape = (batch * depth, *image)
+    views.read(ref)
+    shape = (times(batch, depth), *image)
     for reader, _ in views.body.view.consumers(ref):
         if reader.op == "Reshape" and views.body.shapes.shape(reader.ref) == shape:
             return reader.ref
-    return views.body.writer(ref.node).add("slices", "Reshape", ref, [-1, *image], shape=shape)
+    return views.reshape(f"{ref.node}/slices", ref, shape)
 
 
-def _plan_convolution(node: Node, views: Views, context: Context) -> None:
+def _plan_convolution(node: Node, views: _Volumes, context: Context) -> None:
     body, (src, padding) = views.body, _unpadded(node, views.body)
     _check(node, src, 3, body)
     volume, weights = _volume(src, body), body.constants.value(node.inputs[1])
-    strides = tuple(node.attr["strides"].list.i[1:4])
+    strides, inputs = tuple(node.attr["strides"].list.i[1:4]), {"src": _slices(src, views)}
+    if is_open := isinstance(volume[1], Expr):
+        inputs["volumes"] = views.counted.get(volume[0])
+    require(views.tells(volume) and None not in inputs.values(), _UNKNOWN)
     out = tuple(
-        window(size, kernel, stride, padding, 0, 0)
-        for size, kernel, stride in zip(volume[1:4], weights.shape[:3], strides, strict=True)
+        views.window(size, kernel, stride, padding, f"{node.name}/size_{axis}")
+        for axis, (size, kernel, stride) in enumerate(
+            zip(volume[1:4], weights.shape[:3], strides, strict=True)
+        )
     )
     payload = ConvVolume(
         origin=node.name,
@@ -108,12 +206,12 @@ def _plan_convolution(node: Node, views: Views, context: Context) -> None:
         in_channels=volume[4],
         strides=strides,
         padding=padding,
-        depth=volume[1],
-        sizes=(volume[0] * out[0], *out[1:], weights.shape[4]),
+        depth=0 if is_open else volume[1],
+        sizes=(times(volume[0], out[0]), *out[1:], weights.shape[4]),
         algorithm=context.options.algorithm,
     )
-    done = body.writer(node.name).plan("slices", payload, {"src": _slices(src, views)})
-    _put(node, done, (volume[0], *out, weights.shape[4]), body)
+    done = body.writer(node.name).plan("slices", payload, inputs)
+    _put(node, done, (volume[0], *out, weights.shape[4]), views)
 
 
 def _unpadded(node: Node, body: Body) -> tuple[Ref, str]:
@@ -128,13 +226,15 @@ def _unpadded(node: Node, body: Body) -> tuple[Ref, str]:
     wanted, strides = [(0, 0)] * 5, node.attr["strides"].list.i
     for axis in (1, 2, 3):
         size, length, stride = volume[axis], kernel[axis - 1], strides[axis]
-        total = max((-(-size // stride) - 1) * stride + length - size, 0)
-        wanted[axis] = (total // 2, total - total // 2)
+        total = (window(size, 1, stride, "SAME", 0, 0) - 1) * stride + length - size
+        if isinstance(total, Expr):
+            return src, padding
+        wanted[axis] = (max(total, 0) // 2, max(total, 0) - max(total, 0) // 2)
     same = [tuple(pair) for pair in pads] == wanted
     return (pad.inputs[0], "SAME") if same else (src, padding)
 
 
-def _normalise(node: Node, views: Views) -> None:
+def _normalise(node: Node, views: _Volumes) -> None:
     """Does for slices what a batch normalisation with known statistics does for volumes."""
     body, view = views.body, views.view(node.inputs[0])
     is_fixed = node.attr["data_format"].s == b"NDHWC" and not node.attr["is_training"].b
@@ -147,7 +247,7 @@ def _normalise(node: Node, views: Views) -> None:
     proto.attr["data_format"].s = b"NHWC"
     inputs = [view.x, *node.inputs[1:]]
     done = body.view.add(Node(f"{node.name}/slices", node.op, inputs, proto=proto))
-    _put(node, done.ref, _volume(node.ref, body), body)
+    _put(node, done.ref, _volume(view.node.ref, body), views)
 
 
 def _check(node: Node, src: Ref, axis: int, body: Body) -> None:
@@ -158,7 +258,7 @@ def _check(node: Node, src: Ref, axis: int, body: Body) -> None:
     require(layout in (b"NDHWC", b""), other)
     is_dense = {*node.attr["dilations"].list.i} <= {1}
     require(is_dense, "dilated 3-D convolution is not implemented")
-    require(volume is not None, "the sizes of its volumes are not all known")
+    require(volume is not None, _UNKNOWN)
     is_constant = body.constants.is_constant(node.inputs[1])
     require(is_constant, "the weights are computed or assigned inside the function")
     weights = body.constants.value(node.inputs[1])
@@ -167,16 +267,21 @@ def _check(node: Node, src: Ref, axis: int, body: Body) -> None:
     require(not body.view.has_control_edges(node.name), "a control edge holds it")
 
 
-def _plan_transposed(node: Node, views: Views, context: Context) -> None:
-    body, (_, filters, src) = views.body, node.inputs
+def _plan_transposed(node: Node, views: _Volumes, context: Context) -> None:
+    body, (shape, filters, src) = views.body, node.inputs
     _check(node, src, 4, body)
     too_far = f"strides above {conv_transpose.MOST_STRIDE} are not implemented"
     require(max(node.attr["strides"].list.i) <= conv_transpose.MOST_STRIDE, too_far)
     volume, dst = _volume(src, body), _volume(node.ref, body)
     before = dst and _slices_before(node, volume, dst, body)
     require(before is not None, "the size of its result is not its source's")
+    if not views.view(src):
+        views.read(src)
+    views.learn(dst, shape, node.name)
+    require(views.tells(volume), _UNKNOWN)
     stride, taps = node.attr["strides"].list.i[1], body.shapes.shape(filters)[0]
-    count, write = -(-dst[1] // stride), body.writer(node.name)
+    count, write = window(dst[1], 1, stride, "SAME", 0, 0), body.writer(node.name)
+    require(isinstance(count - volume[1], int), _UNKNOWN)
     parts: list[Ref | None] = []
     for q in range(stride):
         tap_numbers = [k for k in range(taps) if (q + before - k) % stride == 0]
@@ -188,15 +293,15 @@ def _plan_transposed(node: Node, views: Views, context: Context) -> None:
             parts[q] = write.add(f"zeros_{q}", "ZerosLike", some, shape=body.shapes.shape(some))
     slices = parts[0]
     if stride > 1:
-        slice_shape = (volume[0] * count, 1, *dst[2:])
-        apart = [write.reshape(f"apart_{q}", part, slice_shape) for q, part in enumerate(parts)]
+        shape = (times(volume[0], count), 1, *dst[2:])
+        apart = [views.reshape(f"{node.name}/apart_{q}", x, shape) for q, x in enumerate(parts)]
         joined = write.add("joined", "ConcatV2", apart, 1)
-        if dst[1] < count * stride:
+        if isinstance(dst[1], int) and dst[1] < count * stride:
             joined = write.reshape("volumes", joined, (volume[0], count * stride, *dst[2:]))
             joined = write.cut("inside", joined, 1, 0, dst[1])
-        shape = (volume[0] * dst[1], *dst[2:])
-        slices = write.add("slices", "Reshape", joined, [-1, *dst[2:]], shape=shape)
-    _put(node, slices, dst, body)
+        shape = (times(volume[0], dst[1]), *dst[2:])
+        slices = views.reshape(f"{node.name}/slices", joined, shape)
+    _put(node, slices, dst, views)
 
 
 def _slices_before(node: Node, src, dst, body: Body) -> int | None:
@@ -206,11 +311,13 @@ def _slices_before(node: Node, src, dst, body: Body) -> int | None:
     for axis in (1, 2, 3):
         if window(dst[axis], kernel[axis - 1], strides[axis], padding, 0, 0) != src[axis]:
             return None
-    total = max((src[1] - 1) * strides[1] + kernel[0] - dst[1], 0)
-    return total // 2 if padding == "SAME" else 0
+    total = (src[1] - 1) * strides[1] + kernel[0] - dst[1]
+    if isinstance(total, Expr):
+        return None
+    return max(total, 0) // 2 if padding == "SAME" else 0
 
 
-def _plane(node: Node, q: int, taps, begins, count: int, views: Views) -> Ref:
+def _plane(node: Node, q: int, taps, begins, count: Size, views: _Volumes) -> Ref:
     """The slices that lie `q` behind a stride: a transposed convolution of planes.
 
     Args:
@@ -218,7 +325,8 @@ def _plane(node: Node, q: int, taps, begins, count: int, views: Views) -> Ref:
         begins: the first source slice of each, of `count`; those outside of a volume are zeros.
     """
     (_, filters, src), dst = node.inputs, _volume(node.ref, views.body)
-    write, kernel = views.body.writer(f"{node.name}/slice_{q}"), views.body.shapes.shape(filters)
+    name = f"{node.name}/slice_{q}"
+    write, kernel = views.body.writer(name), views.body.shapes.shape(filters)
     slices, kernels = [], []
     for tap, begin in zip(taps, begins, strict=True):
         slices.append(_slices(_shift(write, f"{tap}", src, begin, count, views.body), views))
@@ -227,12 +335,12 @@ def _plane(node: Node, q: int, taps, begins, count: int, views: Views) -> Ref:
     return write.add(
         "",
         "Conv2DBackpropInput",
-        dst[2:4],
+        views.vector(dst[2:4], f"{name}/size"),
         _join_channels(write, "filter", kernels),
         _join_channels(write, "source", slices),
         padding=node.attr["padding"],
         strides=[1, *node.attr["strides"].list.i[2:4], 1],
-        shape=(_volume(src, views.body)[0] * count, *dst[2:]),
+        shape=(times(_volume(src, views.body)[0], count), *dst[2:]),
     )
 
 
@@ -241,13 +349,18 @@ def _join_channels(write: Writer, what: str, parts: list[Ref]) -> Ref:
     return parts[0] if len(parts) == 1 else write.add(what, "ConcatV2", parts, 3)
 
 
-def _shift(write: Writer, what: str, src: Ref, begin: int, count: int, body: Body) -> Ref:
+def _shift(write: Writer, what: str, src: Ref, begin: int, count: Size, body: Body) -> Ref:
     """`count` slices of each volume from `begin` on, zeros before the first and after the last."""
     batch, depth, *rest = _volume(src, body)
-    before, after = max(-begin, 0), max(begin + count - depth, 0)
-    inside = max(count - before - after, 0)
-    if inside < depth:
-        src = write.cut(f"{what}/inside", src, 1, max(begin, 0), inside)
+    left = depth - begin - count  # slices behind the last
+    before, after = max(-begin, 0), max(-left, 0)
+    first, behind = max(begin, 0), max(left, 0)
+    if (first or behind) and isinstance(depth, int):
+        src = write.cut(f"{what}/inside", src, 1, first, max(depth - first - behind, 0))
+    elif first or behind:
+        mask, shape = 1 if behind else 3, (batch, depth - first - behind, *rest)
+        bounds, masks = ([0, first], [0, -behind], [1, 1]), dict(begin_mask=1, end_mask=mask)
+        src = write.add(f"{what}/inside", "StridedSlice", src, *bounds, **masks, shape=shape)
     if not before and not after:
         return src
     pads = np.zeros((5, 2), np.int32)
@@ -255,31 +368,53 @@ def _shift(write: Writer, what: str, src: Ref, begin: int, count: int, body: Bod
     return write.add(f"{what}/padded", "Pad", src, pads, shape=(batch, count, *rest))
 
 
-def _pool(node: Node, views: Views) -> None:
-    body, write = views.body, views.body.writer(node.name)
+def _concatenate(node: Node, views: _Volumes) -> None:
+    """Joins channels slice by slice.
+
+    Open sizes of what is joined are the same, as expressions or not: TensorFlow refuses others, and
+    so it does slices of as many volumes.
+    """
+    body, (*refs, axis) = views.body, node.inputs
+    sources, shapes = [views.view(ref) for ref in refs], [_volume(ref, body) for ref in refs]
+    whole, are_slices = _volume(node.ref, body), None not in sources and None not in shapes
+    if not (are_slices and views.tells(whole) and body.shapes.number(axis) in (4, -1)):
+        return views.sink(node)
+    slices = [view.x for view in sources]
+    planes = [body.shapes.shape(ref) for ref in slices]
+    if len({shape[0] for shape in shapes}) > 1 or any(len(plane) != 4 for plane in planes):
+        return views.sink(node)
+    shape = (*planes[0][:3], whole[4])
+    _put(node, body.writer(node.name).add("x", "ConcatV2", slices, 3, shape=shape), whole, views)
+    return None
+
+
+def _pool(node: Node, views: _Volumes) -> None:
+    body, name = views.body, node.name
     view, volume = views.view(node.inputs[0]), _volume(node.inputs[0], body)
     if view is None or node.attr["data_format"].s not in (b"NDHWC", b""):
+        return
+    if not views.tells(volume):
         return
     src = view.x
     ksize, strides = node.attr["ksize"].list.i[1:4], node.attr["strides"].list.i[1:4]
     padding = node.attr["padding"].s.decode()
     d, h, w = (
-        window(size, kernel, stride, padding, 0, 0)
-        for size, kernel, stride in zip(volume[1:4], ksize, strides, strict=True)
+        views.window(size, kernel, stride, padding, f"{name}/size_{axis}")
+        for axis, (size, kernel, stride) in enumerate(zip(volume[1:4], ksize, strides, strict=True))
     )
     batch, depth, channels = volume[0], volume[1], volume[4]
 
     def pooled(what: str, src: Ref, ksize, strides, shape) -> Ref:
         window = {"ksize": [1, *ksize, 1], "strides": [1, *strides, 1], "padding": padding}
-        return write.add(what, _POOLS[node.op], src, **window, shape=shape)
+        return body.writer(name).add(what, _POOLS[node.op], src, **window, shape=shape)
 
     if ksize[1:] != [1, 1] or strides[1:] != [1, 1]:
-        shape = (batch * depth, h, w, channels)
+        shape = (times(batch, depth), h, w, channels)
         src = pooled("plane", src, ksize[1:], strides[1:], shape)
     if ksize[0] != 1 or strides[0] != 1:
-        src = write.reshape("columns", src, (batch, depth, h * w, channels))
-        shape = (batch, d, h * w, channels)
+        pixels = views.product(h, w, f"{name}/pixels")
+        src = views.reshape(f"{name}/columns", src, (batch, depth, pixels, channels))
+        shape = (batch, d, pixels, channels)
         src = pooled("depth", src, [ksize[0], 1], [strides[0], 1], shape)
-        shape = (batch * d, h, w, channels)
-        src = write.add("slices", "Reshape", src, [-1, *shape[1:]], shape=shape)
-    _put(node, src, (batch, d, h, w, channels), body)
+        src = views.reshape(f"{name}/slices", src, (times(batch, d), h, w, channels))
+    _put(node, src, (batch, d, h, w, channels), views)

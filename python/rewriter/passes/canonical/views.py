@@ -20,6 +20,7 @@ from ....graph import (
     Index,
     Node,
     Ref,
+    Shape,
     attribute_types,
     dtype,
     leaves,
@@ -82,6 +83,14 @@ class Views:
         axes = view_axes(node, source, body)
         return axes and View(node, node.inputs[0], source, axes)
 
+    def tells(self, shape: Shape | None) -> bool:
+        """Whether `sizes` can say a shape."""
+        return shape is not None and open_sizes(shape).count(-1) <= 1
+
+    def sizes(self, shape: Shape, name: str) -> list[int] | Ref:
+        """A shape as a Reshape takes it; nodes that are made for it have this name."""
+        return open_sizes(shape)
+
     def sink(self, node: Node) -> None:
         """Does the node's work on x, if it can be done there."""
         views = list(filter(None, map(self.view, node.inputs)))
@@ -110,7 +119,7 @@ class Views:
         self._sunk.add(node.name)
         if view.node.op == "Reshape":
             if node.op in _WIDENING:
-                before, settings = after, [open_sizes(after)]
+                before, settings = after, [self.sizes(after, f"{node.name}/shape")]
             write.put("Reshape", done.ref, *settings)
             body.shapes.put(node.ref, before)
         else:
@@ -168,7 +177,7 @@ class Views:
         first, *others = node.inputs
         before, after = (self.body.shapes.shape(ref) for ref in (view.node.ref, node.ref))
         if view.node.op == "Reshape" and node.op in _WIDENING:
-            if after is None or open_sizes(after).count(-1) > 1:
+            if not self.tells(after):
                 return None
         if node.op in BINARY:
             keeps = view.node.op != "Reshape" or after is not None and before[1:] == after[1:]
@@ -286,11 +295,12 @@ class Views:
             over = [at for at in over if 0 < at < len(view.source) - 1]
             inside = {leaf for at in over for leaf in leaves(view.source[at])}
             shape = zip(map(leaves, view.axes), body.shapes.shape(view.node.ref), strict=True)
-            left = [1 if run and {*run} <= inside else size for run, size in shape]
-            inputs = over and [
-                write.reshape("x", write.add("x", node.op, view.x, over, keep_dims=True), left),
-                node.inputs[1],
-            ]
+            left = tuple(1 if run and {*run} <= inside else size for run, size in shape)
+            if not over or not self.tells(left):
+                return None
+            done = write.add("x/planes", node.op, view.x, over, keep_dims=True)
+            sizes = self.sizes(left, f"{node.name}/x/shape")
+            inputs = [write.add("x", "Reshape", done, sizes, shape=left), node.inputs[1]]
         elif keeps:
             return self._work_below(node, view, [view.x, self._like(node, over)]) if over else None
         else:

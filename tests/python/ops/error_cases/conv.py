@@ -169,6 +169,13 @@ CASES = {
     "dst=": lambda: conv_transpose(post_ops="sum()"),
     r"src must be nChw16c.*got \[4,1,4,4,8\]": lambda: conv_volume((4, 1, 4, 4, 8)),
     "no whole volumes of 4": lambda: conv_volume((5, 1, 4, 4, 16)),
+    "5 slices, .* not 2 volumes": lambda: conv_volume(
+        (5, 1, 4, 4, 16), depth=0, volumes=tf.zeros([2, 9])
+    ),
+    "4 slices, .* not 0 volumes": lambda: conv_volume(depth=0, volumes=tf.zeros([0])),
+    "volumes must have a batch": lambda: conv_volume(depth=0, volumes=0.0),
+    "a tensor of volumes where depth is 0": lambda: conv_volume(depth=0),
+    "of volumes where depth is 0, and only there": lambda: conv_volume(volumes=tf.zeros([1])),
     "channels = 1": lambda: conv_volume(channels=15),
     "strides must": lambda: conv_volume(strides=[1, 0, 1]),
     "weights_shape must": lambda: conv_volume(weights_shape=[3, 3, 16, 16]),

@@ -125,11 +125,108 @@ def test_two_readers_share_the_slices(rewrite, weights):
     assert rewrite(function, [None, 4, 5, 6, 16]).blockdnn == {"ConvVolume": 2, "Reorder": 2}
 
 
-def test_volumes_of_open_sizes_stay(result_of):
-    model = _network((None, 8, 8, 16), layers.Conv3D(16, 3))
+def _segmenting(channels):
+    """A U of two levels: skips, poolings, strides, transposed convolutions, norms, gates."""
+    x = keras.Input((None, None, None, channels))
+    y = first = layers.ReLU()(layers.BatchNormalization()(layers.Conv3D(16, 3, padding="same")(x)))
+    y = layers.MaxPooling3D(2)(y)
+    y = layers.Conv3D(32, 3, padding="same", activation="relu")(y)
+    y = layers.Conv3DTranspose(16, 2, strides=2)(y)
+    y = layers.Concatenate()([y, first])
+    y = layers.Conv3D(16, 3, padding="same", activation="elu")(y)
+    gates = layers.GlobalAveragePooling3D(keepdims=True)(y)
+    y = layers.Multiply()([y, layers.Dense(16, activation="sigmoid")(gates)])
+    return keras.Model(x, layers.Conv3D(5, 3, padding="same")(y))
+
+
+@pytest.mark.parametrize("channels", [1, 16])
+def test_open_sizes(channels, result_of):
+    """A network of volumes of any size runs in blocks, and is right for each."""
+    model = _segmenting(channels)
     function = tf.function(model, autograph=False)
-    result = result_of(function, tf.TensorSpec((None, None, 8, 8, 16)))
-    assert "sizes of its volumes" in result.reason("convolution") and "Conv3D" in result.ops
+    result = result_of(function, tf.TensorSpec((None, None, None, None, channels)))
+    assert result.blockdnn["ConvVolume"] == 4 and result.blockdnn["ConvTranspose"] == 2
+    assert {"Conv3D", "Conv3DBackpropInputV2", "MaxPool3D"}.isdisjoint(result.ops)
+    random = np.random.default_rng(0)
+    for shape in ((1, 4, 6, 8), (2, 2, 2, 2), (3, 8, 4, 4), (0, 4, 4, 4), (2, 6, 4, 10)):
+        x = tf.constant(random.standard_normal((*shape, channels)), tf.float32)
+        np.testing.assert_allclose(result.concrete(x), function(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(
+    "shape", [(None, None, 6, 6), (2, None, 6, 6), (None, 4, None, None), (1, 5, None, 6)]
+)
+@pytest.mark.parametrize("kernel, strides", [((3, 3, 3), (2, 2, 2)), ((2, 1, 3), (1, 2, 1))])
+def test_some_open_sizes(shape, padding, kernel, strides, weights, result_of):
+    @tf.function(input_signature=[tf.TensorSpec((*shape, 16))])
+    def function(x):
+        y = tf.nn.conv3d(x, weights(*kernel, 16, 20), [1, *strides, 1], padding)
+        y = tf.nn.max_pool3d(tf.nn.relu(y), (1, 2, 2), 1, "SAME")
+        y = tf.nn.avg_pool3d(
+            tf.nn.conv3d(y, weights(1, 1, 1, 20, 16), [1] * 5, padding), 2, 2, "SAME"
+        )
+        return tf.reduce_mean(y, [1, 2, 3])
+
+    result = result_of(function)
+    assert result.blockdnn["ConvVolume"] == 2 and result.blockdnn["Pool"] >= 2
+    random = np.random.default_rng(0)
+    for sizes in ((2, 4, 6, 6), (1, 5, 7, 6), (3, 9, 6, 6)):
+        sizes = [known or size for known, size in zip(shape, sizes, strict=True)]
+        x = tf.constant(random.standard_normal((*sizes, 16)), tf.float32)
+        np.testing.assert_allclose(result.concrete(x), function(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "kernel, strides, padding", [(3, 2, "SAME"), (3, 1, "VALID"), (2, 2, "SAME")]
+)
+def test_transposed_of_open_sizes(kernel, strides, padding, weights, result_of):
+    @tf.function(input_signature=[tf.TensorSpec((None, None, None, None, 16))])
+    def function(x):
+        y = tf.nn.conv3d(x, weights(3, 3, 3, 16, 16), [1] * 5, "SAME")
+        grown = (kernel - strides) * (padding == "VALID")
+        shape = [tf.shape(y)[0], *(tf.shape(y)[n] * strides + grown for n in (1, 2, 3)), 20]
+        y = tf.nn.conv3d_transpose(
+            y, weights(kernel, kernel, kernel, 20, 16), tf.stack(shape), strides, padding
+        )
+        return tf.nn.conv3d(y, weights(3, 3, 3, 20, 16), [1] * 5, "SAME")
+
+    result = result_of(function)
+    assert result.blockdnn["ConvVolume"] == 2
+    random = np.random.default_rng(0)
+    for sizes in ((2, 3, 4, 5), (1, 1, 2, 2), (0, 3, 3, 3)):
+        x = tf.constant(random.standard_normal((*sizes, 16)), tf.float32)
+        np.testing.assert_allclose(result.concrete(x), function(x), rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_open_sizes(weights, result_of):
+    @tf.function(input_signature=[tf.TensorSpec((None, None, None, None, 16))])
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv3d(x, weights(3, 3, 3, 16, 20), [1, 2, 2, 2, 1], "SAME"))
+        return tf.nn.conv3d(y, weights(2, 2, 2, 20, 16), [1] * 5, "VALID")
+
+    result = result_of(function)
+    assert result.blockdnn["ConvVolume"] == 2
+    x = tf.constant(np.random.default_rng(0).standard_normal((2, 5, 6, 7, 16)), tf.float32)
+    grads = []
+    for call in (result.concrete, function):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(call(x) ** 2)
+        grads.append(tape.gradient(y, x))
+    np.testing.assert_allclose(*grads, rtol=1e-3, atol=1e-4)
+
+
+def test_volumes_whose_number_nothing_tells_stay(weights, result_of):
+    """They are slices of pictures that the function reads, of a depth that it reads, too."""
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 6, 6, 16)), tf.TensorSpec((), tf.int32)])
+    def function(x, depth):
+        volumes = tf.reshape(x, [-1, depth, 6, 6, 16])
+        return tf.nn.conv3d(volumes, weights(3, 3, 3, 16, 16), [1] * 5, "SAME")
+
+    result = result_of(function)
+    assert "sizes of its volumes" in result.reason("Conv3D") and "Conv3D" in result.ops
 
 
 def test_a_broadcast_over_the_depth_stays_right(rewrite, weights):
