@@ -100,7 +100,11 @@ class _Volumes(Views):
         return shape is not None and all(map(self._is_known, shape[1:]))
 
     def sizes(self, shape: Shape, name: str) -> list[int] | Ref:
-        return self.vector((-1, *shape[1:]), name)
+        # Of a tensor without elements -1 tells nothing.
+        is_first_told = any(isinstance(size, Expr) for size in shape[1:]) and self._is_known(
+            shape[0]
+        )
+        return self.vector((shape[0] if is_first_told else -1, *shape[1:]), name)
 
     def vector(self, sizes: Shape, name: str) -> list[int] | Ref:
         """These sizes as one argument of an op."""
@@ -137,9 +141,9 @@ class _Volumes(Views):
         return count
 
     def product(self, a: Size, b: Size, name: str) -> Size:
-        """The product of two sizes; where it is open it is computed."""
+        """The product of two sizes; where it is open and they are known it is computed."""
         whole = times(a, b)
-        if not self._is_known(whole):
+        if not self._is_known(whole) and self._is_known(a) and self._is_known(b):
             factors = self._parts((a, b), name)
             self._tensors[whole] = self.body.writer(name).add("", "Mul", *factors, shape=())
         return whole
@@ -178,7 +182,7 @@ def _slices(ref: Ref, views: _Volumes) -> Ref:
     if view := views.view(ref):
         return view.x
     views.read(ref)
-    shape = (times(batch, depth), *image)
+    shape = (views.product(batch, depth, f"{ref.node}/slices/count"), *image)
     for reader, _ in views.body.view.consumers(ref):
         if reader.op == "Reshape" and views.body.shapes.shape(reader.ref) == shape:
             return reader.ref
@@ -293,13 +297,13 @@ def _plan_transposed(node: Node, views: _Volumes, context: Context) -> None:
             parts[q] = write.add(f"zeros_{q}", "ZerosLike", some, shape=body.shapes.shape(some))
     slices = parts[0]
     if stride > 1:
-        shape = (times(volume[0], count), 1, *dst[2:])
+        shape = (views.product(volume[0], count, f"{node.name}/count"), 1, *dst[2:])
         apart = [views.reshape(f"{node.name}/apart_{q}", x, shape) for q, x in enumerate(parts)]
         joined = write.add("joined", "ConcatV2", apart, 1)
         if isinstance(dst[1], int) and dst[1] < count * stride:
             joined = write.reshape("volumes", joined, (volume[0], count * stride, *dst[2:]))
             joined = write.cut("inside", joined, 1, 0, dst[1])
-        shape = (times(volume[0], dst[1]), *dst[2:])
+        shape = (views.product(volume[0], dst[1], f"{node.name}/slices/count"), *dst[2:])
         slices = views.reshape(f"{node.name}/slices", joined, shape)
     _put(node, slices, dst, views)
 
@@ -416,5 +420,6 @@ def _pool(node: Node, views: _Volumes) -> None:
         src = views.reshape(f"{name}/columns", src, (batch, depth, pixels, channels))
         shape = (batch, d, pixels, channels)
         src = pooled("depth", src, [ksize[0], 1], [strides[0], 1], shape)
-        src = views.reshape(f"{name}/slices", src, (times(batch, d), h, w, channels))
+        count = views.product(batch, d, f"{name}/slices/count")
+        src = views.reshape(f"{name}/slices", src, (count, h, w, channels))
     _put(node, src, (batch, d, h, w, channels), views)

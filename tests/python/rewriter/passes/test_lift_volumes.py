@@ -199,6 +199,19 @@ def test_transposed_of_open_sizes(kernel, strides, padding, weights, result_of):
         np.testing.assert_allclose(result.concrete(x), function(x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("sizes", [(2, 4, 4, 4), (0, 4, 4, 4), (3, 6, 4, 5), (0, 9, 9, 9)])
+def test_volumes_of_which_nothing_is_left(sizes, weights, result_of):
+    @tf.function(input_signature=[tf.TensorSpec((None, None, None, None, 16))])
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv3d(x, weights(3, 3, 3, 16, 16), [1] * 5, "VALID"))
+        return tf.nn.conv3d(y, weights(3, 3, 3, 16, 16), [1] * 5, "VALID")
+
+    result = result_of(function)
+    assert result.blockdnn["ConvVolume"] == 2
+    x = tf.ones((*sizes, 16))
+    np.testing.assert_allclose(result.concrete(x), function(x), rtol=1e-4, atol=1e-5)
+
+
 def test_gradients_of_open_sizes(weights, result_of):
     @tf.function(input_signature=[tf.TensorSpec((None, None, None, None, 16))])
     def function(x):
