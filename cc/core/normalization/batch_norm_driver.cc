@@ -65,14 +65,17 @@ void RunPasses(const BatchNormPlan& plan, void* scratch, ThreadPool& pool, Sum&&
   });
 }
 
-// Sets scale and shift of block b, y = scale x + shift, forward and backward with the same bits.
-void SetScaleAndShift(const BatchNormDesc& d, int64_t b, const float* gamma, const float* beta,
-                      const float* mean, const float* variance, Lanes* lanes) {
+// Mean, scale and shift of block b, y = scale x + shift, forward and backward with the same bits.
+template <typename Args>
+Lanes ScaleAndShift(const BatchNormDesc& d, int64_t b, const Args& args) {
+  Lanes lanes;
   for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
-    const double factor = gamma[c] / std::sqrt(double{variance[c]} + d.epsilon);
-    lanes->scale[c % kBlock] = static_cast<float>(factor);
-    lanes->shift[c % kBlock] = static_cast<float>(beta[c] - mean[c] * factor);
+    const double factor = args.gamma[c] / std::sqrt(double{args.variance[c]} + d.epsilon);
+    lanes.mean[c % kBlock] = args.mean[c];
+    lanes.scale[c % kBlock] = static_cast<float>(factor);
+    lanes.shift[c % kBlock] = static_cast<float>(args.beta[c] - args.mean[c] * factor);
   }
+  return lanes;
 }
 
 }  // namespace
@@ -114,11 +117,7 @@ void RunBatchNorm(const BatchNormPlan& plan, const BatchNormArgs& args, ThreadPo
           args.variance[c] = static_cast<float>(variance);
         }
       },
-      [&](int64_t b, const Sums&) {
-        Lanes lanes;
-        SetScaleAndShift(d, b, args.gamma, args.beta, args.mean, args.variance, &lanes);
-        return lanes;
-      },
+      [&](int64_t b, const Sums&) { return ScaleAndShift(d, b, args); },
       [&](int64_t b, int64_t i, const Lanes& lanes) {
         const int64_t at = (i * blocks + b) * plane;
         kernels.normalize(args.src + at, d.pixels, lanes.scale, lanes.shift, args.dst + at);
@@ -137,11 +136,7 @@ void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, 
   RunPasses(
       plan, args.scratch, pool,
       [&](int64_t b, int64_t i, double(*sums)[kBlock]) {
-        Lanes lanes;
-        SetScaleAndShift(d, b, args.gamma, args.beta, args.mean, args.variance, &lanes);
-        for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
-          lanes.mean[c % kBlock] = args.mean[c];
-        }
+        const Lanes lanes = ScaleAndShift(d, b, args);
         const int64_t at = (i * blocks + b) * plane;
         kernels.products[clamp](args.src + at, args.ddst + at, d.pixels, lanes.mean, lanes.scale,
                                 lanes.shift, sums);
@@ -153,14 +148,12 @@ void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, 
         }
       },
       [&](int64_t b, const Sums& sums) {
-        Lanes lanes;
-        SetScaleAndShift(d, b, args.gamma, args.beta, args.mean, args.variance, &lanes);
+        Lanes lanes = ScaleAndShift(d, b, args);
         for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
           if (count == 0) break;
           const int64_t lane = c % kBlock;
           const double r = inverse(c), factor = args.gamma[c] * r;
           const double slope = 2. * args.dvariance[c] - factor * r * r * sums.of[1][lane];
-          lanes.mean[lane] = args.mean[c];
           lanes.slope[lane] = static_cast<float>(slope / count);
           lanes.offset[lane] =
               static_cast<float>((args.dmean[c] - factor * sums.of[0][lane]) / count);

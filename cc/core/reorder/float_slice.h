@@ -19,14 +19,7 @@ constexpr int64_t kSliceFloats = 2048;
 
 inline void ConvertSlice(Isa isa, const ElementType& from, const void* src, const ElementType& to,
                          void* dst, int64_t n) {
-  ReorderTile tile = {};
-  tile.src = src, tile.dst = dst;
-  tile.rows = 1, tile.cols = n;
-  tile.src_row = tile.dst_row = n;
-  tile.src_col = tile.dst_col = 1;
-  tile.src_type = from.dtype, tile.dst_type = to.dtype;
-  tile.src_quantization = from.quantization, tile.dst_quantization = to.quantization;
-  ReorderTileKernelsFor(isa).convert(tile);
+  ReorderTileKernelsFor(isa).convert({src, dst, {1, n, n}, {n, 1, 1}, from, to});
 }
 
 inline void LoadSlice(Isa isa, const ElementType& from, const void* src, float* dst, int64_t n) {

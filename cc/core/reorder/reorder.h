@@ -44,12 +44,6 @@ struct ReorderDesc {
   }
 };
 
-// A loop over elements, and how far one step of it goes.
-struct ReorderLoop {
-  int64_t count = 1;
-  int64_t src = 0, dst = 0, scale = 0;
-};
-
 // A nest of loops over a part of the elements, or over a tail that becomes zero. The
 // innermost two are a kernel's tile; they are cut into pieces of a bearable size.
 struct ReorderNest {

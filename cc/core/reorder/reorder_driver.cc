@@ -26,14 +26,14 @@ void RunStrips(const ReorderPlan& plan, const float* src, float* dst, ThreadPool
 }
 
 // Zero is all bits zero in every type, or the zero point of a type of one byte.
-void ZeroTile(char* dst, int64_t rows, int64_t cols, int64_t row, int64_t col, int64_t bytes,
+void ZeroTile(char* dst, const ReorderLoop& rows, const ReorderLoop& cols, int64_t bytes,
               int zero) {
-  for (int64_t r = 0; r < rows; ++r) {
-    if (col == 1) {
-      memset(dst + r * row * bytes, zero, cols * bytes);
+  for (int64_t r = 0; r < rows.count; ++r, dst += rows.dst * bytes) {
+    if (cols.dst == 1) {
+      memset(dst, zero, cols.count * bytes);
       continue;
     }
-    for (int64_t c = 0; c < cols; ++c) memset(dst + (r * row + c * col) * bytes, zero, bytes);
+    for (int64_t c = 0; c < cols.count; ++c) memset(dst + c * cols.dst * bytes, zero, bytes);
   }
 }
 
@@ -58,20 +58,18 @@ void RunPieces(const ReorderPlan& plan, const ReorderNest& nest, int64_t first, 
   }
 
   ReorderTile tile;
-  tile.src_row = nest.rows.src, tile.src_col = nest.cols.src;
-  tile.dst_row = nest.rows.dst, tile.dst_col = nest.cols.dst;
-  tile.scale_row = nest.rows.scale, tile.scale_col = nest.cols.scale;
-  tile.src_type = d.src.dtype(), tile.dst_type = d.dst.dtype();
+  tile.rows = nest.rows, tile.cols = nest.cols;
+  tile.src_type = {d.src.dtype(), d.src_quantization};
+  tile.dst_type = {d.dst.dtype(), d.dst_quantization};
   tile.beta = d.beta;
-  tile.src_quantization = d.src_quantization, tile.dst_quantization = d.dst_quantization;
   for (int64_t piece = first; piece < last; ++piece) {
     const int64_t row = index[nest.row_loop] * nest.piece_rows;
     const int64_t col = index[nest.col_loop] * nest.piece_cols;
-    tile.rows = std::min(nest.piece_rows, nest.rows.count - row);
-    tile.cols = std::min(nest.piece_cols, nest.cols.count - col);
+    tile.rows.count = std::min(nest.piece_rows, nest.rows.count - row);
+    tile.cols.count = std::min(nest.piece_cols, nest.cols.count - col);
     if (nest.zero) {
-      ZeroTile(dst + at.dst * dst_bytes, tile.rows, tile.cols, tile.dst_row, tile.dst_col,
-               dst_bytes, d.dst_quantization.zero_point);
+      ZeroTile(dst + at.dst * dst_bytes, tile.rows, tile.cols, dst_bytes,
+               d.dst_quantization.zero_point);
     } else {
       tile.src = src + at.src * src_bytes;
       tile.dst = dst + at.dst * dst_bytes;

@@ -10,20 +10,23 @@
 
 namespace bd {
 
-// A tile of any type to any type: rows x cols elements; strides are in elements. Fast with dst_col
-// 1 and either src_col 1 (runs of columns) or src_row 1 (a transposition).
+// A loop over elements, and how far one step of it goes.
+struct ReorderLoop {
+  int64_t count = 1;
+  int64_t src = 0, dst = 0, scale = 0;
+};
+
+// A tile of any type to any type. Fast with cols.dst 1 and either cols.src 1 (runs of columns) or
+// rows.src 1 (a transposition).
 struct ReorderTile {
-  const void* src;
-  void* dst;
-  int64_t rows, cols;
-  int64_t src_row, src_col, dst_row, dst_col;
+  const void* src = nullptr;
+  void* dst = nullptr;
+  ReorderLoop rows, cols;
   // What follows is for conversions: dst = scale * src + beta * dst, in float, of the numbers that
   // the stored ones stand for.
-  DataType src_type, dst_type;
-  const float* scales;  // that of the first element; null: none
-  int64_t scale_row, scale_col;
-  float beta;
-  Quantization src_quantization, dst_quantization;
+  ElementType src_type, dst_type;
+  const float* scales = nullptr;  // that of the first element; null: none
+  float beta = 0.f;
 };
 
 using ReorderTileKernel = void (*)(const ReorderTile& tile);

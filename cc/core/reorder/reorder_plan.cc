@@ -192,9 +192,7 @@ void ChooseTile(ReorderNest* nest) {
   auto& loops = nest->loops;
   nest->cols = TakeLast(&loops);
   if (nest->cols.src != 1 && !nest->zero && !loops.empty()) {
-    const auto closest =
-        std::min_element(loops.begin(), loops.end(),
-                         [](const ReorderLoop& a, const ReorderLoop& b) { return a.src < b.src; });
+    const auto closest = std::min_element(loops.begin(), loops.end(), CloserInSrc);
     std::rotate(closest, closest + 1, loops.end());
   }
   nest->rows = TakeLast(&loops);

@@ -66,7 +66,7 @@ inline void CopyTailToPlain(const float* src, float* dst, int64_t channels, int6
 
 // Fewer than 16 channels: whole vectors, whose surplus lanes the next pixels
 // overwrite. (AVX2 takes some 20 cycles for a masked store.)
-void NarrowToPlain(const ReorderStrip& strip) {
+void FewToPlain(const ReorderStrip& strip) {
   const int tail = static_cast<int>(strip.channels);
   const int vecs = (tail + kLanes - 1) / kLanes;
   const float* src = strip.src;
@@ -78,39 +78,31 @@ void NarrowToPlain(const ReorderStrip& strip) {
   CopyTailToPlain(src, dst, tail, strip.pixels - p, tail);
 }
 
-template <bool kStream>
-void PlainToBlocked(const ReorderStrip& strip) {
-  constexpr int64_t kTile = kStream ? kTileStreaming : kTileToBlocked;
+template <bool kToBlocked, bool kStream>
+void Reorder(const ReorderStrip& strip) {
+  if (!kToBlocked && strip.channels < kBlock) return FewToPlain(strip);
+  constexpr int64_t kTile = kStream ? kTileStreaming : kToBlocked ? kTileToBlocked : kTileToPlain;
   const int64_t blocks = strip.channels / kBlock;
   const int tail = static_cast<int>(strip.channels % kBlock);
+  // From a pixel to the next, and from a block.
+  const int64_t src_step = kToBlocked ? strip.channels : kBlock;
+  const int64_t dst_step = kToBlocked ? kBlock : strip.channels;
+  const int64_t src_block = kToBlocked ? kBlock : strip.block_stride;
+  const int64_t dst_block = kToBlocked ? strip.block_stride : kBlock;
   for (int64_t first = 0; first < strip.pixels; first += kTile) {
     const int64_t left = strip.pixels - first;
     const int64_t pixels = left < kTile ? left : kTile;
-    const float* src = strip.src + first * strip.channels;
-    float* dst = strip.dst + first * kBlock;
-    for (int64_t b = 0; b < blocks; ++b, src += kBlock, dst += strip.block_stride) {
-      CopyBlock<kStream>(src, strip.channels, dst, kBlock, pixels);
+    const float* src = strip.src + first * src_step;
+    float* dst = strip.dst + first * dst_step;
+    for (int64_t b = 0; b < blocks; ++b, src += src_block, dst += dst_block) {
+      CopyBlock<kStream>(src, src_step, dst, dst_step, pixels);
     }
-    if (tail > 0) CopyTailToBlocked<kStream>(src, strip.channels, dst, pixels, tail);
-  }
-  if (kStream) _mm_sfence();
-}
-
-template <bool kStream>
-void BlockedToPlain(const ReorderStrip& strip) {
-  if (strip.channels < kBlock) return NarrowToPlain(strip);
-  constexpr int64_t kTile = kStream ? kTileStreaming : kTileToPlain;
-  const int64_t blocks = strip.channels / kBlock;
-  const int tail = static_cast<int>(strip.channels % kBlock);
-  for (int64_t first = 0; first < strip.pixels; first += kTile) {
-    const int64_t left = strip.pixels - first;
-    const int64_t pixels = left < kTile ? left : kTile;
-    const float* src = strip.src + first * kBlock;
-    float* dst = strip.dst + first * strip.channels;
-    for (int64_t b = 0; b < blocks; ++b, src += strip.block_stride, dst += kBlock) {
-      CopyBlock<kStream>(src, kBlock, dst, strip.channels, pixels);
+    if (tail == 0) continue;
+    if constexpr (kToBlocked) {
+      CopyTailToBlocked<kStream>(src, strip.channels, dst, pixels, tail);
+    } else {
+      CopyTailToPlain(src, dst, strip.channels, pixels, tail);
     }
-    if (tail > 0) CopyTailToPlain(src, dst, strip.channels, pixels, tail);
   }
   if (kStream) _mm_sfence();
 }
@@ -118,8 +110,8 @@ void BlockedToPlain(const ReorderStrip& strip) {
 }  // namespace
 
 constexpr StripKernels kStripKernels = {
-    {PlainToBlocked<false>, PlainToBlocked<true>},
-    {BlockedToPlain<false>, BlockedToPlain<true>},
+    {Reorder<true, false>, Reorder<true, true>},
+    {Reorder<false, false>, Reorder<false, true>},
 };
 
 }  // namespace bd::BD_ISA

@@ -40,7 +40,7 @@ template <typename T>
 void CopyElements(const T* src, T* dst, const ReorderTile& t, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) {
-      dst[r * t.dst_row + c * t.dst_col] = src[r * t.src_row + c * t.src_col];
+      dst[r * t.rows.dst + c * t.cols.dst] = src[r * t.rows.src + c * t.cols.src];
     }
   }
 }
@@ -77,14 +77,14 @@ void Transpose4(const float* src, int64_t src_col, float* dst, int64_t dst_row, 
 // Up to 16 x 16 elements.
 template <typename T>
 void CopyBlock(const T* src, T* dst, const ReorderTile& t, int64_t rows, int64_t cols) {
-  if (t.src_row == 1 && t.dst_col == 1) {
+  if (t.rows.src == 1 && t.cols.dst == 1) {
     if constexpr (sizeof(T) == sizeof(float)) {
       if (rows % 4 == 0 && cols % 4 == 0) {
-        return Transpose4(reinterpret_cast<const float*>(src), t.src_col,
-                          reinterpret_cast<float*>(dst), t.dst_row, rows, cols);
+        return Transpose4(reinterpret_cast<const float*>(src), t.cols.src,
+                          reinterpret_cast<float*>(dst), t.rows.dst, rows, cols);
       }
     } else if (rows == kSide && cols == kSide) {
-      return Transpose16(src, t.src_col, dst, t.dst_row);
+      return Transpose16(src, t.cols.src, dst, t.rows.dst);
     }
   }
   CopyElements(src, dst, t, rows, cols);
@@ -94,15 +94,16 @@ template <typename T>
 void Copy(const ReorderTile& t) {
   const T* src = static_cast<const T*>(t.src);
   T* dst = static_cast<T*>(t.dst);
-  if (t.src_col == 1 && t.dst_col == 1) {
+  if (t.cols.src == 1 && t.cols.dst == 1) {
     constexpr int64_t kBytes = sizeof(T);
-    return CopyRuns(reinterpret_cast<const char*>(src), t.src_row * kBytes,
-                    reinterpret_cast<char*>(dst), t.dst_row * kBytes, t.rows, t.cols * kBytes);
+    return CopyRuns(reinterpret_cast<const char*>(src), t.rows.src * kBytes,
+                    reinterpret_cast<char*>(dst), t.rows.dst * kBytes, t.rows.count,
+                    t.cols.count * kBytes);
   }
-  for (int64_t r = 0; r < t.rows; r += kSide) {
-    for (int64_t c = 0; c < t.cols; c += kSide) {
-      CopyBlock(src + r * t.src_row + c * t.src_col, dst + r * t.dst_row + c * t.dst_col, t,
-                Least(kSide, t.rows - r), Least(kSide, t.cols - c));
+  for (int64_t r = 0; r < t.rows.count; r += kSide) {
+    for (int64_t c = 0; c < t.cols.count; c += kSide) {
+      CopyBlock(src + r * t.rows.src + c * t.cols.src, dst + r * t.rows.dst + c * t.cols.dst, t,
+                Least(kSide, t.rows.count - r), Least(kSide, t.cols.count - c));
     }
   }
 }
@@ -198,55 +199,56 @@ constexpr StoreBlockFn kStore[] = {BD_DATA_TYPES(BD_STORE_BLOCK)};
 
 // Whether a tile in memory lies there as a block does.
 inline bool IsBlock(const ReorderTile& t, DataType type, int64_t row) {
-  return type == DataType::f32 && (t.rows == 1 || row == t.cols);
+  return type == DataType::f32 && (t.rows.count == 1 || row == t.cols.count);
 }
 
 // A tile that is only converted, floats from where they are, numbers to where floats are to be.
 bool ConvertInPlace(const ReorderTile& t, const Dequantizer& from, const Quantizer& to) {
-  if (t.src_col != 1 || t.dst_col != 1 || t.scales != nullptr || t.beta != 0) return false;
-  if (IsBlock(t, t.src_type, t.src_row)) {
+  if (t.cols.src != 1 || t.cols.dst != 1 || t.scales != nullptr || t.beta != 0) return false;
+  if (IsBlock(t, t.src_type.dtype, t.rows.src)) {
     float* const src = static_cast<float*>(const_cast<void*>(t.src));
-    kStore[static_cast<int>(t.dst_type)](to, {src, t.rows, t.cols}, t.dst, 0, t.dst_row, 1);
+    kStore[static_cast<int>(t.dst_type.dtype)](to, {src, t.rows.count, t.cols.count}, t.dst, 0,
+                                               t.rows.dst, 1);
     return true;
   }
-  if (IsBlock(t, t.dst_type, t.dst_row) && t.cols % kLanes == 0) {
-    Block block = {static_cast<float*>(t.dst), t.rows, t.cols};
-    kLoad[static_cast<int>(t.src_type)](from, t.src, 0, t.src_row, 1, &block);
+  if (IsBlock(t, t.dst_type.dtype, t.rows.dst) && t.cols.count % kLanes == 0) {
+    Block block = {static_cast<float*>(t.dst), t.rows.count, t.cols.count};
+    kLoad[static_cast<int>(t.src_type.dtype)](from, t.src, 0, t.rows.src, 1, &block);
     return true;
   }
   return false;
 }
 
 void Convert(const ReorderTile& t) {
-  const LoadBlockFn load = kLoad[static_cast<int>(t.src_type)];
-  const LoadBlockFn load_dst = kLoad[static_cast<int>(t.dst_type)];
-  const StoreBlockFn store = kStore[static_cast<int>(t.dst_type)];
-  const Dequantizer from(t.src_quantization), from_dst(t.dst_quantization);
-  const Quantizer to(t.dst_quantization);
-  const bool runs = t.src_col == 1 && t.dst_col == 1;
-  const int64_t most_cols = Least(t.cols, runs ? kFloats : kSide);
+  const LoadBlockFn load = kLoad[static_cast<int>(t.src_type.dtype)];
+  const LoadBlockFn load_dst = kLoad[static_cast<int>(t.dst_type.dtype)];
+  const StoreBlockFn store = kStore[static_cast<int>(t.dst_type.dtype)];
+  const Dequantizer from(t.src_type.quantization), from_dst(t.dst_type.quantization);
+  const Quantizer to(t.dst_type.quantization);
+  const bool runs = t.cols.src == 1 && t.cols.dst == 1;
+  const int64_t most_cols = Least(t.cols.count, runs ? kFloats : kSide);
   const int64_t most_rows = runs ? kFloats / most_cols : kSide;
   if (ConvertInPlace(t, from, to)) return;
   alignas(64) float floats[kFloats + kBlock], old_floats[kFloats + kBlock];  // a vector of slack
   Block block = {floats}, old = {old_floats};
-  for (int64_t r = 0; r < t.rows; r += most_rows) {
-    for (int64_t c = 0; c < t.cols; c += most_cols) {
-      block.rows = Least(most_rows, t.rows - r);
-      block.cols = Least(most_cols, t.cols - c);
-      load(from, t.src, r * t.src_row + c * t.src_col, t.src_row, t.src_col, &block);
+  for (int64_t r = 0; r < t.rows.count; r += most_rows) {
+    for (int64_t c = 0; c < t.cols.count; c += most_cols) {
+      block.rows = Least(most_rows, t.rows.count - r);
+      block.cols = Least(most_cols, t.cols.count - c);
+      load(from, t.src, r * t.rows.src + c * t.cols.src, t.rows.src, t.cols.src, &block);
       if (t.scales != nullptr) {
-        const float* scales = t.scales + r * t.scale_row + c * t.scale_col;
-        Scale(scales, t.scale_row, t.scale_col, &block);
+        const float* scales = t.scales + r * t.rows.scale + c * t.cols.scale;
+        Scale(scales, t.rows.scale, t.cols.scale, &block);
       }
-      const int64_t at = r * t.dst_row + c * t.dst_col;
+      const int64_t at = r * t.rows.dst + c * t.cols.dst;
       if (t.beta != 0) {
         old.rows = block.rows;
         old.cols = block.cols;
-        load_dst(from_dst, t.dst, at, t.dst_row, t.dst_col, &old);
+        load_dst(from_dst, t.dst, at, t.rows.dst, t.cols.dst, &old);
         const int64_t n = block.rows * block.cols;
         for (int64_t i = 0; i < n; ++i) block.at[i] += t.beta * old.at[i];
       }
-      store(to, block, t.dst, at, t.dst_row, t.dst_col);
+      store(to, block, t.dst, at, t.rows.dst, t.cols.dst);
     }
   }
 }
