@@ -11,7 +11,7 @@ namespace bd {
 
 // Slabs are huge pages of our own; a slab that holds no buffer goes back to the system. The C
 // library's heap would not do: when it gives free memory back (`malloc_trim`), the huge pages
-// around that memory fall apart, and with its weights on 4 KB pages MobileNetV2 takes 2 % longer.
+// around that memory are split, and with its weights on 4 KB pages MobileNetV2 takes 2 % longer.
 // Safe to use from many threads.
 class Slabs {
  public:

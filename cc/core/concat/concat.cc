@@ -42,7 +42,7 @@ std::string CheckTensor(const TensorView& view) {
   return "concat joins blocks of 16 channels, got " + view.ToString();
 }
 
-// Equal apart from their channels.
+// Equal but for their channels.
 bool SameElsewhere(const TensorView& src, const TensorView& dst) {
   Dims dims = src.dims();
   dims[kC] = dst.c();

@@ -15,9 +15,10 @@
 //
 // Each way is two passes over the tensors, all that the definition allows. A thread takes a block
 // of channels through both, so that the second one finds it in cache; where blocks are fewer than
-// threads would share evenly, threads share images, and passes are apart. Sums are of float over
-// runs of pixels and of double over runs, in the same order whoever makes them. Those of squares
-// are of x less the channel's first value, so that a mean far from zero costs no digits.
+// threads would share evenly, threads share images, and each pass waits for the one before. Sums
+// are of float over runs of pixels and of double over runs, in the same order whoever makes them.
+// Those of squares are of x less the channel's first value, so that a mean far from zero costs no
+// digits.
 //
 //   batch_norm_driver.cc   both ways over threads
 //   batch_norm_kernel.cc   per-ISA loops; batch_norm_kernel.h is their contract
@@ -43,7 +44,7 @@ struct BatchNormDesc {
 struct BatchNormPlan {
   BatchNormDesc desc;
   Isa isa = Isa::kGeneric;
-  bool by_block = true;  // or passes apart, by block and image
+  bool by_block = true;  // or one pass after the other, by block and image
   ScratchBook scratch;
   ScratchPiece<double> sums;  // [block][n][2][16]
 };

@@ -128,6 +128,6 @@ BD_EXPORT void BlockdnnDropWatch(void* watch);
 typedef const char* (*BlockdnnFollow)(const void* variable);
 BD_EXPORT void BlockdnnOnFollow(BlockdnnFollow function);
 
-// The address of the variable behind an eager tensor of its handle.
+// The address of the variable that an eager tensor of its handle refers to.
 BD_EXPORT const char* BlockdnnVariableAddress(const BlockdnnEager* eager, const void* handle,
                                               const void** address);

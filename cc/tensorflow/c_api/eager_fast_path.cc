@@ -117,7 +117,7 @@ class EagerCall {
   }
 
   // Appends a copy of an array. A tensor that borrowed the array's memory would change whenever
-  // its owner writes there, and what this call leaves behind may still read it.
+  // its owner writes there, and results of this call may still lie in it.
   bool Copy(const BlockdnnArray& array, tensorflow::DataType dtype,
             std::vector<Tensor>* tensors) const {
     TensorShape shape;

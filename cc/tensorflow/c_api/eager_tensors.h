@@ -1,4 +1,4 @@
-// Tensors and devices behind what Python holds of TensorFlow's eager context.
+// The tensors and devices that Python's handles of TensorFlow's eager context refer to.
 #pragma once
 
 #include "cc/tensorflow/c_api/c_api.h"

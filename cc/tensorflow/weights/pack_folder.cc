@@ -36,7 +36,7 @@ constexpr int64_t kMostFree = int64_t{1} << 30;
 
 constexpr const char* kPart = "part-";  // How the name of a file begins that is not complete.
 
-// What stands behind the packed weights, at a multiple of 64 bytes: they begin with the file, so
+// What follows the packed weights, at a multiple of 64 bytes: they begin with the file, so
 // that they may lie on huge pages.
 struct Trailer {
   explicit Trailer(const PackOrigin& origin, uint64_t checksum)

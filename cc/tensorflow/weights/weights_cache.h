@@ -69,7 +69,7 @@ class WeightsCache {
   static constexpr int64_t kSettled = 64;
   static constexpr int kChanging = 2;  // other weights so many times in a row: they change
 
-  // `offset`: of the first weight in the tensor; `elements`: of the weights, -1: all behind it.
+  // `offset`: of the first weight in the tensor; `elements`: of the weights, -1: all from it on.
   WeightsCache(int64_t offset, WeightsChange change, int64_t elements = -1)
       : offset_(offset), elements_(elements), change_(change) {}
 

@@ -73,7 +73,8 @@ class Rows {
   }
 
   // Of a plain source a row of taps each. Taps without dilation are neighbours in memory: those of
-  // a tile share its pixels, and pixels at the border that some of them do not meet come apart.
+  // a tile share its pixels, and pixels at the border that some of them do not meet are tiles of
+  // their own.
   void AddPlain() {
     const bool joined = d_.dw() == 1;
     const int64_t floats = (joined ? d_.kw() : 1) * d_.ic();

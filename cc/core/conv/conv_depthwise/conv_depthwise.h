@@ -2,7 +2,7 @@
 // expanded tensor between them, often six times as large as what is read and
 // written, never reaches memory.
 //
-//   conv_depthwise_plan.cc     fused or apart, rows a step, splits
+//   conv_depthwise_plan.cc     one pass or two, rows a step, splits
 //   conv_depthwise_driver.cc   tasks over threads: tiles into a ring, rows out of it
 //
 // Fused, a task takes output groups of the 1x1 and a range of output rows. Group
@@ -10,7 +10,7 @@
 // runs the depthwise rows that these complete. Tasks of neighbouring rows expand
 // the rows they share each for itself.
 //
-// Both halves compute what they compute apart, in the same order: results are
+// Both halves compute what they compute in two passes, in the same order: results are
 // equal bit for bit, but where the 1x1 multiplies in pairs (cc/core/gemm/fip.h). Its sums round
 // by the magnitude of the rows that a task reads, and one pass has other tasks than two.
 #pragma once
@@ -29,7 +29,7 @@ struct PairPart {
 };
 
 struct ConvDepthwisePlan {
-  ConvPlan first, depthwise;  // as they run apart
+  ConvPlan first, depthwise;  // as they run in two passes
   bool fused = false;         // otherwise one after the other, through scratch
 
   // A step expands step_rows rows of a group; the ring holds ring_steps steps.

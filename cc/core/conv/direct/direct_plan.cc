@@ -343,7 +343,7 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
                                      IsTiled(*p) && !p->low_precision(), per_dword);
   const bool strided =
       blocked && !p->fip() && !p->words() && !d.pointwise() && IsStridedInPlace(d, plan->isa);
-  // Narrow pixels are read in place where they are whole dwords.
+  // Low-precision pixels are read in place where they are whole dwords.
   const bool whole = !p->words() && (blocked || d.ic() % per_dword == 0);
   p->in_place = (d.pointwise() && whole) || strided;
   // A copy for each kernel column costs more than tiles that end with the row, where that is long

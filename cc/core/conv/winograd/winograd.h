@@ -26,7 +26,7 @@ struct WinogradPlan {
   int64_t icb = 0;           // their blocks
   int64_t group_splits = 1, pass_groups = 1;
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
-  int64_t most_ranges = 1;  // of channels, whose M are apart; of bytes
+  int64_t most_ranges = 1;  // of channels, each with an M of its own; of bytes
   std::vector<int64_t> tap_offsets;
   ScratchPiece<float> strip;  // for each thread: V and M
   FipRows pairs;              // of the tiles in V

@@ -193,7 +193,8 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
   p->pass_groups = split.pass_groups;
   const int64_t task_groups = CeilDiv(p->groups.size(), split.group_splits);
   const int64_t blocks = std::min(plan->ocb, p->pass_groups * p->groups.step);
-  const int64_t unit = IsLowPrecision(p->family) ? sizeof(float) : 1;  // narrow tiles count bytes
+  const int64_t unit =
+      IsLowPrecision(p->family) ? sizeof(float) : 1;  // low-precision tiles count bytes
   for (int64_t b = 0; b < p->icb; ++b) {
     p->tap_offsets.push_back(b * planes * p->tile_pitch * p->Dwords(kBlock) * unit);
   }

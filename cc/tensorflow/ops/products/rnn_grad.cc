@@ -10,7 +10,7 @@ struct RnnGrad : RnnAttrs {
   using Plan = RnnGradPlan;
   static constexpr int kNumWeights = 1;
   static constexpr std::array<int, 1> kFixedInputs = {kRecurrent};
-  // Inputs behind those of BlockdnnRnn.
+  // Inputs after those of BlockdnnRnn.
   enum { kWorkspace, kDstGrad, kStateGrad, kCellGrad };
   enum { kSums, kRecurrentSums, kBefore, kReset, kFirstState, kFirstCell };
 
