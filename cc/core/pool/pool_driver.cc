@@ -19,6 +19,10 @@ Span Inside(const Window1d& w, int64_t output) {
   return {lo, std::min(first + w.kernel, w.size) - lo};
 }
 
+PoolWindows Along(const Window1d& row) {
+  return {row.size, row.kernel, row.stride, row.pad_before, row.out, row.size * kBlock, 0};
+}
+
 // Unit: an output row of a block of an image, in the order of memory. What the kernel reads and
 // writes as it is in memory stays there.
 void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t end) {
@@ -30,18 +34,12 @@ void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t en
                         : bf16         ? plan.kernels->row_bf16
                                        : plan.kernels->row;
   const auto run = kernels[static_cast<int>(d.kind)];
-  const int64_t row_floats = windows.w.size * kBlock;
+  PoolRow row(Along(windows.w));
+  const int64_t row_floats = row.row_stride;
   const int64_t padding = (windows.w.pad_before + windows.w.pad_after) * kBlock;
   std::vector<uint16_t> columns(plan.byte_rows ? row_floats + padding : 0);
-  PoolRow row;
-  row.width = windows.w.size;
-  row.kernel = windows.w.kernel;
-  row.stride = windows.w.stride;
-  row.pad = windows.w.pad_before;
   row.inner_begin = plan.inner_begin;
   row.inner_end = plan.inner_end;
-  row.out = windows.w.out;
-  row.row_stride = row_floats;
   row.from = d.src_quantization;
   row.to = d.dst_quantization;
   row.columns = columns.data() + (plan.byte_rows ? row.pad * kBlock : 0);
@@ -144,30 +142,23 @@ namespace {
 void PoolGradPlane(const PoolGradPlan& plan, const PoolGradArgs& args, int64_t n, int64_t block) {
   const PoolDesc& desc = plan.desc;
   const Window1d &rows = desc.windows.h, &columns = desc.windows.w;
-  const int64_t stride = columns.size * kBlock;
+  PoolGradRow row(Along(columns));
   const int64_t from = desc.src.offset(n, block, 0);
   int64_t zeroed = 0;
   const auto zero_until = [&](int64_t end) {
     if (end <= zeroed) return;
-    memset(args.dsrc + from + zeroed * stride, 0, (end - zeroed) * stride * sizeof(float));
+    memset(args.dsrc + from + zeroed * row.row_stride, 0,
+           (end - zeroed) * row.row_stride * sizeof(float));
     zeroed = end;
   };
-  PoolGradRow row;
-  row.row_stride = stride;
-  row.width = columns.size;
-  row.kernel = columns.kernel;
-  row.stride = columns.stride;
-  row.pad = columns.pad_before;
-  row.out = columns.out;
   for (int64_t o = 0; o < rows.out; ++o) {
-    const int64_t first = o * rows.stride - rows.pad_before;
-    const int64_t lo = std::max<int64_t>(first, 0), hi = std::min(first + rows.kernel, rows.size);
-    if (hi <= lo) continue;
-    zero_until(hi);
+    const Span inside = Inside(rows, o);
+    if (inside.count <= 0) continue;
+    zero_until(inside.first + inside.count);
     const int64_t to = desc.dst.offset(n, block, o * columns.out);
-    row.valid_rows = hi - lo;
-    row.src = args.src + from + lo * stride;
-    row.dsrc = args.dsrc + from + lo * stride;
+    row.valid_rows = inside.count;
+    row.src = args.src + from + inside.first * row.row_stride;
+    row.dsrc = args.dsrc + from + inside.first * row.row_stride;
     row.dst = args.dst + to;
     row.ddst = args.ddst + to;
     plan.kernels->row[static_cast<int>(desc.kind)](row);

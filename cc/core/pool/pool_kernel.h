@@ -12,17 +12,21 @@ namespace bd {
 
 enum class PoolKind : int32_t { kMax = 0, kAvg = 1 };
 
-struct PoolRow {
-  // The window's rows that are inside: valid_slices times valid_rows, both at least 1, each
-  // [width][16]; strides are elements from one to the next.
-  const void* src;
-  int64_t slice_stride, row_stride;
-  int64_t valid_slices, valid_rows;
-  void* dst;  // [out][16]
+// The windows of an output row, and their rows that are inside, at least one, each [width][16].
+struct PoolWindows {
   int64_t width;
-  int64_t kernel, stride, pad;     // along the row
-  int64_t inner_begin, inner_end;  // outputs whose taps are all inside
+  int64_t kernel, stride, pad;  // along the row
   int64_t out;
+  int64_t row_stride, valid_rows;  // strides are elements from one to the next
+};
+
+struct PoolRow : PoolWindows {
+  explicit PoolRow(const PoolWindows& windows) : PoolWindows(windows) {}
+
+  const void* src;  // valid_slices, at least one, of such rows
+  int64_t slice_stride, valid_slices;
+  void* dst;                       // [out][16]
+  int64_t inner_begin, inner_end;  // outputs whose taps are all inside
   // Of bytes: what src and dst stand for, which a maximum keeps as it is, and room for
   // [width][16]. What the windows reach beside it is zeros.
   Quantization from, to;
@@ -30,15 +34,12 @@ struct PoolRow {
 };
 
 // One row of the gradient: what the windows of an output row give to the rows that they cover.
-struct PoolGradRow {
-  // As in PoolRow; dsrc is added to.
+struct PoolGradRow : PoolWindows {
+  explicit PoolGradRow(const PoolWindows& windows) : PoolWindows(windows) {}
+
   const float* src;
-  float* dsrc;
-  int64_t row_stride, valid_rows;
+  float* dsrc;              // is added to
   const float *dst, *ddst;  // [out][16]
-  int64_t width;
-  int64_t kernel, stride, pad;
-  int64_t out;
 };
 
 // Indexed by PoolKind.
