@@ -7,14 +7,7 @@ namespace {
 
 Window1d Make(int64_t size, int64_t kernel, int64_t stride, int64_t dilation = 1,
               int64_t before = 0, int64_t after = 0) {
-  Window1d w;
-  w.size = size;
-  w.kernel = kernel;
-  w.stride = stride;
-  w.dilation = dilation;
-  w.pad_before = before;
-  w.pad_after = after;
-  return w;
+  return {size, kernel, stride, dilation, before, after, 0};
 }
 
 struct Case {
