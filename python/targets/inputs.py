@@ -5,7 +5,8 @@ a small network's first layers. So they are asked once a form, with tensors that
 and where these arrive is what later calls of that form take from the same places.
 """
 
-from collections.abc import Hashable, Sequence
+import copy
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -131,14 +132,26 @@ def probes(args: tuple, kwargs: dict, numbered: bool = False) -> tuple[tuple, di
                 tensor = tf.cast(tf.fill(tensor.shape, _FIRST + len(probed)), tensor.dtype)
             probed.append(tensor)
             return probed[-1]
-        if isinstance(value, dict):
-            return type(value)((key, probe(inner)) for key, inner in value.items())
-        if isinstance(value, (tuple, list)):
-            inner = map(probe, value)
-            return type(value)(*inner) if hasattr(value, "_fields") else type(value)(inner)
         return value
 
-    return probe(args), probe(kwargs), probed
+    return mapped(probe, args), mapped(probe, kwargs), probed
+
+
+def mapped(function: Callable, value):
+    """The nest with what `function` makes of each leaf, in the order in which they lie there.
+
+    Dictionaries are copied: classes derived from them, as `defaultdict`, have constructors of their
+    own.
+    """
+    if isinstance(value, dict):
+        copied = copy.copy(value)
+        for key, inner in value.items():
+            copied[key] = mapped(function, inner)
+        return copied
+    if isinstance(value, (tuple, list)):
+        inner = [mapped(function, each) for each in value]
+        return type(value)(*inner) if hasattr(value, "_fields") else type(value)(inner)
+    return tf.nest.map_structure(function, value)
 
 
 def places(taken: Sequence, probed: Sequence) -> list | None:

@@ -15,7 +15,7 @@ from .. import rewriter
 from ..tensorflow_private import context, unconverted
 from .call import Call
 from .gradient import run_unwatched
-from .inputs import Plan, form_of_call, keep, places, probes
+from .inputs import Plan, form_of_call, keep, mapped, places, probes
 from .save import save_functions
 
 _NONE_YET = "converted at the first call of each signature; none has come yet"
@@ -161,7 +161,7 @@ class OptimizedFunction(Shared):
         """
         if not (args or kwargs) and (self.calls or self.main):
             return self.concrete
-        return self.add(*tf.nest.map_structure(_spec, (args, kwargs))).concrete
+        return self.add(*mapped(_spec, (args, kwargs))).concrete
 
     def experimental_get_tracing_count(self) -> int:
         """How many functions there are so far, each of a signature."""
@@ -207,7 +207,7 @@ class OptimizedFunction(Shared):
 
     def _learn(self, form, args: tuple, kwargs: dict) -> Plan:
         """The plan of calls of that form; TensorFlow is asked once how it binds them."""
-        call = self.add(*tf.nest.map_structure(_spec, (args, kwargs)))
+        call = self.add(*mapped(_spec, (args, kwargs)))
         if form is None or not context.executing_eagerly():
             return Plan(call)
         *probed, leaves = probes(args, kwargs)

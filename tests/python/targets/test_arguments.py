@@ -1,5 +1,7 @@
 """Arguments in every form reach the fast way, and wrong ones TensorFlow's message."""
 
+from collections import Counter, defaultdict
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -46,6 +48,38 @@ def test_nests_and_names(fast, pair):
         ((), {"last": last, "pair": pair, "scale": 3.0}),
     ]:
         np.testing.assert_allclose(again(fast, *args, **kwargs), wanted, rtol=1e-6)
+
+
+class _Named(dict):
+    def __init__(self, name, **values):
+        super().__init__(**values)
+        self.name = name
+
+
+def _attribute(value):
+    """As a tf.Module has it: lists and dictionaries become classes of TensorFlow's."""
+    module = tf.Module()
+    module.value = value
+    return module.value
+
+
+@pytest.mark.parametrize(
+    "contained, is_traced",
+    [
+        (lambda pair: defaultdict(list, pair), False),
+        (lambda pair: Counter(pair), True),  # of which TensorFlow traces none
+        (lambda pair: _Named("pair", **pair), True),
+        (_attribute, False),
+        (lambda pair: {**pair, "b": _attribute(pair["b"])}, False),
+    ],
+)
+def test_containers_with_constructors_of_their_own(fast, pair, contained, is_traced):
+    pair, last = contained(pair), tf.constant(0.5)
+    fast = fast if is_traced else bd.optimize(tf.function(combine))
+    for _ in range(2):
+        np.testing.assert_allclose(
+            fast(pair, 3.0, last=last), combine(pair, 3.0, last=last), rtol=1e-6
+        )
 
 
 def test_objects(pair):
