@@ -77,7 +77,7 @@ class Optimized(keras.callbacks.Callback):
 
 
 def _view(model, fast):
-    """The model itself to its methods, but that calling it calls `fast`."""
+    """The model as methods of the model see it, but that calling it calls `fast`."""
 
     def call(self, *args, training=None, **kwargs):
         run = model if training else fast

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from . import folders, metagraph, targets
 from .errors import SavedModelError
+from .graph import all_nodes
 from .measuring.difference import Difference, largest_difference
 from .measuring.examples import example_inputs
 from .measuring.timing import Timing, interleave, timed
@@ -121,10 +122,7 @@ def _runner(function, inputs: Mapping[str, np.ndarray]) -> Callable[[], list[np.
 
 def count_ops(function) -> collections.Counter:
     """How often each op occurs in a ConcreteFunction's graph and the functions it calls."""
-    graph = function.graph.as_graph_def()
-    ops = collections.Counter(node.op for node in graph.node)
-    ops.update(node.op for inner in graph.library.function for node in inner.node_def)
-    return ops
+    return collections.Counter(node.op for node in all_nodes(function.graph.as_graph_def()))
 
 
 def compare_saved_model(

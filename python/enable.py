@@ -1,4 +1,4 @@
-"""Programs made faster as they are: calls of traced functions run optimised ones.
+"""Speeds programs up as they are: calls of traced functions run optimised ones.
 
 Every eager call of a traced function goes by one method, whoever traced it: a tf.function, Keras's
 `predict`, a loaded SavedModel's signatures. While enabled, the calls of each are timed there; once
@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 
 import tensorflow as tf
 
-from .errors import UserError
+from .errors import UserError, describe
 from .options import Options
 from .rewriter import Bundles, Report
 from .rewriter.summary import counted, faster
@@ -134,7 +134,7 @@ class _Switch:
 
 
 class _Traced:
-    """One ConcreteFunction, from its first call on. `run` is what its calls do at the moment."""
+    """One ConcreteFunction, from the first call on. `run` is what calls do at the moment."""
 
     def __init__(self, function, switch: _Switch):
         name = re.sub(r"^__\w+?_(.*?)(_\d+)*$", r"\1", tf.compat.as_str(function.name))
@@ -148,7 +148,7 @@ class _Traced:
         self._renewals, self._calls, self._in_vain = 0, 0, 0
 
     def _wait(self, original, function, inputs, captured):
-        """Runs the original until its calls have taken so long that optimising may pay."""
+        """Runs the original until calls have taken so long that optimising may pay."""
         if self._spent >= self.switch.seconds and self._lock.acquire(blocking=False):
             self._decide(function)
             return self.run(original, function, inputs, captured)
@@ -169,7 +169,7 @@ class _Traced:
                 settings = Settings(self.switch.options)
                 self._call = convert(function, settings, Bundles(), ())
         except Exception as error:
-            return self._leave(f"optimizing it failed: {_line(error)}", logging.WARNING)
+            return self._leave(f"optimizing it failed: {describe(error)}", logging.WARNING)
         report = self.account.report = self._call.report
         if not report.converted:
             reasons = [reason for _, reason in report.declined[:1]]
@@ -228,7 +228,7 @@ class _Traced:
         except Exception as error:
             if not self._repeats:
                 raise
-            failure = _line(error)
+            failure = describe(error)
         else:
             self._watch_weights(call)
             return results
@@ -270,10 +270,6 @@ def _why_left(function) -> str:
     if any(_GRADIENTS.search(name) for name, _ in nodes):
         return "it computes gradients"
     return ""
-
-
-def _line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 _switch: _Switch | None = None

@@ -24,6 +24,11 @@ class VerificationError(RuntimeError):
     """
 
 
+def describe(error: Exception) -> str:
+    """The type of an error and the first line of its message."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
 def warn(text: str) -> None:
     """A RuntimeWarning at the line outside of this package that called it."""
     frame, level = sys._getframe(1), 2

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from .errors import SavedModelError
 
-# What a SavedModel consists of; anything else in its folder belongs to the user.
+# What a SavedModel consists of; anything else in the folder belongs to the user.
 _PARTS = (
     "saved_model.pb",
     "saved_model.pbtxt",
@@ -119,7 +119,7 @@ def check_destination(
 
 
 def check_writable(place: pathlib.Path, message: str) -> None:
-    """Raises SavedModelError with `message` where nothing can be made in the folder `place`."""
+    """Raises SavedModelError with `message` where nothing can be written in the folder `place`."""
     try:
         trial = place / f".{secrets.token_hex(8)}"
         trial.mkdir()
@@ -130,7 +130,7 @@ def check_writable(place: pathlib.Path, message: str) -> None:
 
 @contextlib.contextmanager
 def replacing(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yields a temporary sibling of `folder` to write into, which takes its place at the end.
+    """Yields a temporary sibling to write into, which replaces `folder` at the end.
 
     If the block raises, the sibling goes and `folder` stays as it was. Files in `folder` that are
     no part of a SavedModel are kept.

@@ -44,7 +44,7 @@ def has_nodes(model) -> bool:
 
 
 def nodes_of(model) -> list:
-    """The nodes, from those of its inputs on."""
+    """The nodes, from those of the inputs on."""
     by_depth = _of(model, "_nodes_by_depth")
     return [node for depth in sorted(by_depth, reverse=True) for node in by_depth[depth]]
 
@@ -76,12 +76,12 @@ def built_shape(model):
 
 
 def set_save_spec(model, *spec) -> None:
-    """Tells a model of Keras 2 which inputs its SavedModel takes."""
+    """Tells a model of Keras 2 which inputs a SavedModel of it takes."""
     _of(model, "_set_save_spec")(*spec)
 
 
 def compile_arguments(model) -> dict | None:
-    """What `compile` was given."""
+    """The arguments of `compile`."""
     config = getattr(model, "_compile_config", None)
     return config and dict(_of(config, "config"))
 
@@ -91,17 +91,17 @@ def casts_inputs(model) -> bool:
 
 
 def layers_within(model) -> list:
-    """All its layers, and theirs."""
+    """All layers of it, and theirs."""
     return list(_of(model, "_flatten_layers")())
 
 
 def added_losses(layer) -> list:
-    """Those that the layer added in its last call."""
+    """Those that the layer added in the last call."""
     return [*_of(layer, "_losses"), *getattr(layer, "_eager_losses", ())]
 
 
 def lambda_shape(layer):
-    """The output_shape that a Lambda layer was given."""
+    """The argument output_shape of a Lambda layer."""
     return _of(layer, "_output_shape")
 
 

@@ -1,6 +1,6 @@
 """LiteRT files, model.tflite, read as TensorFlow's ops: one row of a table for each op.
 
-A tensor of bytes is the float32 tensor that its bytes stand for, rounded where the file says so by
+A tensor of bytes is the float32 tensor that these stand for, rounded where the file says so by
 TensorFlow's FakeQuant, which is how models that are trained for quantization say it: the rewriter
 knows those, and computes on bytes by them.
 """
@@ -22,7 +22,7 @@ _BYTES = {np.dtype("int8"): (-128, 127), np.dtype("uint8"): (0, 255)}
 def read(path: str | os.PathLike):
     """The model as what tf.saved_model.load returns: a module with signatures.
 
-    A file without signatures has one, "serving_default", by the names of its tensors.
+    A file without signatures has one, "serving_default", by the names of the tensors.
 
     Raises:
         SavedModelError: no LiteRT file, or one with an op that has no row here.
@@ -45,7 +45,7 @@ def read(path: str | os.PathLike):
 
 
 def _signatures(model) -> dict[str, tuple]:
-    """name -> (its subgraph, name -> the tensor that is an argument, the same of results)."""
+    """name -> (subgraph, name -> the tensor that is an argument, the same of results)."""
     signatures = {}
     for definition in model.signatureDefs or ():
         sides = (
@@ -218,7 +218,7 @@ class _Reader:
 
 
 class _Node:
-    """An op: its inputs are `node(0)`, `node(1)`, .., and its options attributes."""
+    """An op: the inputs are `node(0)`, `node(1)`, .., and the options are attributes."""
 
     def __init__(self, reader: _Reader, op):
         self.reader, self.op = reader, op

@@ -23,7 +23,7 @@ from .errors import SavedModelError
 from .folders import check_source
 from .tensorflow_private import op_def_registry
 
-# Signatures that TensorFlow writes for its own use.
+# Signatures that TensorFlow writes for itself.
 _INTERNAL_SIGNATURES = ("__saved_model_init_op", "__saved_model_train_op")
 
 
@@ -32,7 +32,7 @@ _BEFORE_MESSAGE = ("Graph execution error", "Detected at node", "<stack traces")
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's message, or its type where there is none."""
+    """The first line of an exception's message, or the type where there is none."""
     if isinstance(error, KeyError):  # whose message is the key
         return f"there is no {error}"
     lines = (line for line in str(error).splitlines() if line.strip())
@@ -84,7 +84,7 @@ def unknown_ops(meta) -> list[str]:
 
 
 def check(folder: str | pathlib.Path) -> saved_model_pb2.SavedModel:
-    """Reads `folder` and checks that its signatures can run here.
+    """Reads `folder` and checks that the signatures in it can run here.
 
     Raises:
       SavedModelError: as `read`; no signature; an op that this TensorFlow does not know.
@@ -107,7 +107,7 @@ def check(folder: str | pathlib.Path) -> saved_model_pb2.SavedModel:
 
 
 def load(folder: str | pathlib.Path):
-    """Loads a SavedModel, from its MetaGraph alone where its Python objects cannot be restored.
+    """Loads a SavedModel, from the MetaGraph alone where Python objects cannot be restored.
 
     Returns: what tf.saved_model.load returns; `.signatures` maps names to ConcreteFunctions.
     Raises:

@@ -276,8 +276,8 @@ def collecting_new():
     """Objects that were created meanwhile and that nobody holds are freed at the end, also cycles.
 
     All that is there before, such as the modules of Keras and TensorFlow, is left out, since to go
-    through it takes 0.1 s. A process that has frozen its objects itself, as servers do before they
-    fork, has left out its own.
+    through it takes 0.1 s. A process that has frozen objects itself, as servers do before they
+    fork, has left those out.
     """
     freezes = gc.get_freeze_count() == 0
     if freezes:

@@ -98,7 +98,7 @@ def lite_schema():
 
 
 def call_flat(function, inputs) -> object:
-    """What a ConcreteFunction makes of a tensor or a variable for each of its flat arguments."""
+    """What a ConcreteFunction makes of a tensor or a variable for each flat argument."""
     flat = [x.handle if isinstance(x, tf.Variable) else x for x in inputs]
     with as_they_are():
         return function._call_flat(flat, function.captured_inputs)
@@ -193,7 +193,7 @@ def marked(kind) -> object:
 
 
 def frozen(function):
-    """A ConcreteFunction with constants in the place of its variables."""
+    """A ConcreteFunction with constants in the place of variables."""
     return convert_to_constants.convert_variables_to_constants_v2(function)
 
 
@@ -204,7 +204,7 @@ def type_of(function):
     separately.
     """
     kind, signature = function.function_type, function.structured_input_signature
-    if signature is None:  # of what prunes such a graph, which is called by its tensors
+    if signature is None:  # of what prunes such a graph, which is called by tensors
         inputs = function.inputs[: len(function.inputs) - len(function.captured_inputs)]
         signature = (tuple(tf.TensorSpec(x.shape, x.dtype) for x in inputs), {})
     if kind.parameters or not any(signature):
@@ -215,7 +215,7 @@ def type_of(function):
 def results_of(function) -> list:
     """The tensors that a ConcreteFunction returns, flat.
 
-    Once it has been differentiated, its `outputs` go on with what the gradient reads.
+    Once it has been differentiated, `outputs` go on with what the gradient reads.
     """
     leaves = nest.flatten(function.graph.structured_outputs, expand_composites=True)
     return function.outputs[: sum(leaf is not None for leaf in leaves)]
@@ -237,7 +237,7 @@ def bind(kind, args: tuple, kwargs: Mapping, defaults: Mapping) -> list:
     """The flat inputs of a function of that type, matched and cast as TensorFlow does.
 
     Args:
-        defaults: of arguments that are not given; Python values that it was traced with need none.
+        defaults: of arguments that are absent; Python values that it was traced with need none.
 
     Raises:
         TypeError, ValueError: not the arguments of such a function.
@@ -261,7 +261,7 @@ def bind(kind, args: tuple, kwargs: Mapping, defaults: Mapping) -> list:
 
 
 def bind_by_names(function, args: tuple, kwargs: Mapping) -> list:
-    """The flat inputs of a ConcreteFunction that is called by the names of its tensors.
+    """The flat inputs of a ConcreteFunction that is called by the names of tensors.
 
     Raises:
         TypeError: other names, another number of inputs, or a mapping.
@@ -279,7 +279,7 @@ def bind_by_names(function, args: tuple, kwargs: Mapping) -> list:
 
 
 def name_inputs_as(function, original) -> None:
-    """Gives a ConcreteFunction the names that its tensors have in calls and signatures of another.
+    """Gives the tensors of a ConcreteFunction the names of another's in calls and signatures.
 
     Tracing anew takes those of the other's specs, which differ where arguments are containers.
     """
@@ -305,15 +305,15 @@ def is_in_xla() -> bool:
 
 
 def unconverted(function: Callable) -> Callable:
-    """Marks code that AutoGraph is to run as it stands, without the cost of its own decorator."""
+    """Marks code that AutoGraph is to run as it stands, without the cost of a decorator."""
     function.autograph_info__ = {}
     return function
 
 
 def run_op(op: str, inputs: tuple, attributes: dict, name, generated: Callable):
-    """What an op makes of its inputs, as the function that TensorFlow generates for it calls it.
+    """What an op makes of the inputs, as the function that TensorFlow generates for it calls it.
 
-    Attributes that have their defaults need not be given, which saves a third of the time.
+    Attributes that have their defaults may be left out, which saves a third of the time.
 
     Args:
         generated: op -> that function, which knows what to do in graphs and with inputs of other

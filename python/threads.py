@@ -57,7 +57,7 @@ def set_threads(n: int, *, callers: int = 1) -> None:
 
 
 def threads_in_use() -> tuple[int, str]:
-    """The threads that an op made now would use, and what decided that."""
+    """The threads that an op created now would use, and what decided that."""
     source = ctypes.c_char_p()
     told = tf.config.threading.get_intra_op_parallelism_threads()
     threads = c_library().BlockdnnThreads(told, ctypes.byref(source))

@@ -22,7 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Makes TensorFlow models faster on CPU, with the same inputs and outputs.",
 )
-# Each command with an example, which its --help ends with.
+# command -> the example that ends the text of --help.
 COMMANDS = {
     models.optimize: "tf-blockdnn optimize resnet50.keras resnet50_fast --verify 1e-4",
     models.inspect: "tf-blockdnn inspect my_model --html graph.html",
@@ -48,7 +48,7 @@ def main() -> None:
     except (UserError, ImportError, VerificationError) as error:
         line = str(error)
     except Exception as error:
-        if not hasattr(error, "format_message"):  # Click's, of which typer may have its own copy.
+        if not hasattr(error, "format_message"):  # Click's, of which typer may have another copy.
             raise
         command = getattr(error.ctx, "command_path", "tf-blockdnn")
         line = f"{error.format_message().rstrip('.')}; see {command} --help"

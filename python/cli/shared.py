@@ -26,7 +26,7 @@ from ..options import Options
 
 
 def flag(kind, text: str, *names: str, **settings):
-    """The annotation of a flag of that type, with its help; that it is None by default is not told.
+    """The annotation of a flag of that type, with a help text; a default of None is not shown.
 
     Args:
         names: what it is called, where its parameter does not say that.
@@ -37,7 +37,7 @@ def flag(kind, text: str, *names: str, **settings):
 
 
 def argument(kind, text: str, metavar: str):
-    """The annotation of an argument, with its help and what that calls it."""
+    """The annotation of an argument, with a help text and the word that stands for it there."""
     return Annotated[kind, typer.Argument(help=text, metavar=metavar, show_default=False)]
 
 
@@ -84,7 +84,7 @@ def takes_settings(command: Callable) -> Callable:
     """
     flags = [_flag(field) for field in dataclasses.fields(Options) if field.name not in _NO_FLAGS]
     _, *of_model = inspect.signature(_loading, eval_str=True).parameters.values()
-    own = inspect.signature(command, eval_str=True).parameters.values()
+    of_command = inspect.signature(command, eval_str=True).parameters.values()
 
     @functools.wraps(command)
     def run(**arguments):
@@ -93,7 +93,7 @@ def takes_settings(command: Callable) -> Callable:
         named = {flag.name: arguments.pop(flag.name) for flag in of_model}
         return command(**arguments, loading=functools.partial(_loading, options, **named))
 
-    parameters = [*(p for p in own if p.name != "loading"), *of_model, *flags]
+    parameters = [*(p for p in of_command if p.name != "loading"), *of_model, *flags]
     run.__signature__ = inspect.Signature(parameters)
     return run
 
@@ -131,7 +131,7 @@ def _loading(
 
 
 def _flag(field: dataclasses.Field) -> inspect.Parameter:
-    """The flag of an option: its type, and the first sentence of its documentation."""
+    """The flag of an option: the type, and the first sentence of the documentation."""
     kind, default, kinds = field.type, field.default, get_args(field.type)
     match = re.search(rf"^ +{field.name}: (.+?)\.\s", Options.__doc__ or "", re.M | re.S)
     text, metavar = " ".join(match[1].split()) if match else "", None
@@ -163,7 +163,7 @@ _BAR = 10  # characters
 
 
 class Steps:
-    """What is under way, one line a step: with its time, or, where nobody looks, as it begins.
+    """What is under way, one line a step: with the time, or, where nobody looks, as it begins.
 
     Args:
         progress: where the lines stand.
@@ -207,10 +207,10 @@ class Steps:
 
 @contextlib.contextmanager
 def steps(*, verbose: bool, inter_op_threads: int = 0):
-    """Loads TensorFlow, then yields what names the step under way and counts its batches."""
+    """Loads TensorFlow, then yields what names the step under way and counts batches."""
     columns = (
         rich.progress.SpinnerColumn(finished_text="[green]✓"),
-        # Long paths are folded, and leave the time its room.
+        # Long paths are folded, and leave room for the time.
         rich.progress.TextColumn("{task.description}", table_column=rich.table.Column()),
         rich.progress.TimeElapsedColumn(),
     )
@@ -272,5 +272,5 @@ JSON_FORMAT = 1
 
 
 def print_json(data: dict) -> None:
-    """Prints the answer of a command; docs/cli.md lists its keys."""
+    """Prints the answer of a command; docs/cli.md lists the keys."""
     typer.echo(json.dumps({"format": JSON_FORMAT, **data}, indent=2))

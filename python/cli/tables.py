@@ -108,7 +108,7 @@ def _plain(value) -> str:
 
 
 def what_next(result, *, command: str) -> str:
-    """What the demo did, where its page lies and what to try next."""
+    """What the demo did, where the page lies and what to try next."""
     model, fast = escape(str(result.model)), escape(str(result.optimised_model))
     ratio = faster(result.pictures[0].comparison.median_ratio)
     return f"""

@@ -1,6 +1,6 @@
 """Gradients of the ops; importing this registers them.
 
-Each is made of ops that have gradients themselves, so that second derivatives exist where
+Each consists of ops that have gradients themselves, so that second derivatives exist where
 TensorFlow has them. The formulas load when the first gradient is asked for: serving needs none.
 """
 
@@ -19,7 +19,7 @@ OPS = (
 
 @functools.cache
 def formulas() -> dict:
-    """Op -> (op, *upstream) -> the gradients by its inputs, of each op that has some."""
+    """Op -> (op, *upstream) -> the gradients by the inputs, of each op that has some."""
     from . import conv, movement, node, pixels, planes, products
 
     return node.GRADIENTS

@@ -79,7 +79,7 @@ def with_part(wide, part, channels: int, inner):
 
 
 def place(inner, part, channels: int, into):
-    """What an op with the attribute dst_part returns for its result `inner`.
+    """What an op with the attribute dst_part returns for the result `inner`.
 
     `into` is the list of that input. Without it the rest is undefined; zeros here.
     """

@@ -84,7 +84,7 @@ FROM_RESULT = {
 
 @dataclass(frozen=True)
 class Chain:
-    """The chain of an op, with what its operands lie against.
+    """The chain of an op, with what the operands lie against.
 
     Attributes:
       entries: in order; every operand is an input of the op, "#0" or "#0@128".

@@ -62,7 +62,7 @@ class ConvGeometry:
 
     @classmethod
     def of(cls, called, **changes) -> "ConvGeometry":
-        """That of a convolution or of its gradient by the weights, but for what `changes` say."""
+        """That of a convolution or of the gradient by the weights, but for what `changes` say."""
         padding = changes.pop("padding", None) or called.padding_argument
         names = {field.name for field in fields(cls)} - {"padding", *changes}
         values = {name: getattr(called, name) for name in names} | changes
@@ -78,7 +78,7 @@ class ConvGeometry:
         return self.weights_shape[3]
 
     def reach(self, axis: int) -> int:
-        """Pixels from the first tap of a window to its last one, along height (0) or width (1)."""
+        """Pixels from the first tap of a window to the last one, along height (0) or width (1)."""
         return (self.weights_shape[axis] - 1) * self.dilations[axis]
 
     def paddings(self, size, out, axis: int) -> tuple:
@@ -147,10 +147,10 @@ def _conv(called, dy):
 
 
 def _backward_data(geometry: ConvGeometry, dz, weights, sizes):
-    """The gradient of the source, in its layout; also the transposed convolution of `dz`.
+    """The gradient of the source, in the source's layout; also the transposed convolution of `dz`.
 
     Args:
-      dz: the gradient of the result, in its layout.
+      dz: the gradient of the result, in the result's layout.
       weights: [kh, kw, channels / groups, output channels].
       sizes: height and width of the source, integers where they are known.
     """
@@ -275,7 +275,7 @@ def _interleaved(parts: list, axis: int):
 
 
 def _by_insertion(geometry: ConvGeometry, dz, flipped, sizes, outs):
-    """Anything: ddst with zeros between its pixels, padded or cut to d (k - 1) pixels more than
+    """Anything: ddst with zeros between pixels, padded or cut to d (k - 1) pixels more than
     dsrc has, then a convolution without other padding."""
     axis, rank = _height_axis(geometry.dst_layout), dz.shape.rank
     spread = _side_by_side({(0, 0): dz}, axis, geometry.strides)

@@ -51,7 +51,7 @@ def _concat(called, dy):
 
 @gradient_of("Join", any_type=True)
 def _join(called, dy):
-    """Each value has its piece of dy."""
+    """Each value gets a piece of dy."""
     return tf.split(dy, [tf.shape(value)[called.axis] for value in called.values], called.axis)
 
 

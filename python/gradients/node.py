@@ -11,7 +11,7 @@ from ..tensorflow_private import context
 
 # What no gradient takes but those of the ops that move any element.
 _NARROW = (tf.uint8, tf.int8, tf.bfloat16, tf.float16)
-GRADIENTS: dict[str, Callable] = {}  # op -> its gradient, as TensorFlow calls one
+GRADIENTS: dict[str, Callable] = {}  # op -> the gradient, as TensorFlow calls one
 
 
 def gradient_of(op: str, any_type: bool = False, sources: tuple = ()) -> Callable:
@@ -19,7 +19,7 @@ def gradient_of(op: str, any_type: bool = False, sources: tuple = ()) -> Callabl
 
     Args:
         any_type: whether it takes types other than float32.
-        sources: types other than float32 that its first input may have.
+        sources: types other than float32 that the first input may have.
     """
 
     def register(function: Callable) -> Callable:
@@ -50,7 +50,7 @@ def _refuse_narrow(op, called: Called, sources: tuple) -> None:
 def vjp(function, inputs, dy) -> list:
     """The gradients of `function(*inputs)` for `dy`, zeros where it does not depend on an input.
 
-    Each input gets the share of its own position, also where one tensor is passed twice. In a graph
+    Each input gets the share of one position, also where one tensor is passed twice. In a graph
     no tape is asked: TensorFlow stops all of them while it makes a function's forward mode.
     """
     zero = tf.UnconnectedGradients.ZERO

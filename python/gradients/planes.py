@@ -59,7 +59,7 @@ def _pool(called, dy):
     channels, src_part, dst_part = called.channels, called.src_part, called.dst_part
     window = _window(called)
     if not (src_part or called.into or dst_part):
-        # The mean needs no result: with dy in its place nobody keeps it.
+        # The mean needs no result: with dy in place of it nobody keeps it.
         dst = dy if called.kind == "avg" else called.dst
         kind, ksize, strides, padding = window
         return library().blockdnn_pool_grad(

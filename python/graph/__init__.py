@@ -5,7 +5,9 @@ from .constants import Constants, Variable
 from .formats import Format, read, written
 from .functions import (
     Flat,
+    all_nodes,
     called_functions,
+    definitions,
     flatten,
     handed_on,
     restore_library,

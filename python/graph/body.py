@@ -1,4 +1,4 @@
-"""A body: one graph with what is known of its tensors. A module: all bodies of one function.
+"""A body: one graph with what is known of the tensors. A module: all bodies of one function.
 
 The main body is the function's own graph; each While, If, Case and call that is left in it has
 bodies of its own, nested as deep as they are. Captured tensors belong to the module: a variable
@@ -20,7 +20,7 @@ from .shapes import Shapes
 from .symbolic import Expr, evaluate
 from .view import Attributes, GraphView, Ref
 
-# op -> (attributes that name its functions, how many of its own inputs precede the arguments)
+# op -> (attributes that name functions, how many inputs of the op precede the arguments)
 _CALLS = {
     "Case": (("branches",), 1),
     "If": (("then_branch", "else_branch"), 1),
@@ -53,12 +53,12 @@ def called(node) -> Iterator[tuple[str, int, str]]:
 
 
 def first_argument(op: str) -> int:
-    """The number of the input of a node that its functions see as their first argument."""
+    """The number of the node's input that is the first argument of the functions."""
     return _CALLS[op][1]
 
 
 class Sizes(NamedTuple):
-    """What the unknown sizes of a function's arguments tell of those of its results.
+    """What the unknown sizes of a function's arguments tell of those of the results.
 
     Attributes:
         arguments: (argument, axis, the size's name) for each that is unknown.
@@ -82,19 +82,19 @@ class Sizes(NamedTuple):
 
 @dataclass
 class Body:
-    """One graph, its shapes and its constants.
+    """One graph, with shapes and constants.
 
     Attributes:
         name: "" for the main body, "while/body" for that of the node "while", and so on.
         view: the graph.
-        constants, shapes: what is known of its tensors. A pass puts a node only in the place of
+        constants, shapes: what is known of the tensors. A pass puts a node only in the place of
             one that makes the same tensor, so what is known of a name stays true.
         inputs: the placeholder of each argument, in order.
         place: where it is called; None for the main body.
         bound: placeholder -> the tensor of the outer body that it always holds. (A loop's
             variable is not bound, but what a loop only hands on is.)
         inner: (node, attribute, index) -> the body of that function.
-        own_gradients: the nodes of the captured graph by which its gradient is another one than
+        own_gradients: the nodes of the captured graph by which the gradient is another one than
             that of the formulas it computes: straight-through estimators and the like.
     """
 
@@ -122,13 +122,13 @@ class Body:
         return self.shapes.value(ref) if value is None else value
 
     def copy(self) -> Body:
-        """The same body, to be edited apart; its inner bodies are shared."""
+        """A copy of the body, to be edited separately; inner bodies are shared."""
         view = self.view.copy()
         shapes = self.shapes.on(view)
         return replace(self, view=view, constants=self.constants.on(view), shapes=shapes)
 
     def sizes(self) -> Sizes:
-        """The unknown sizes of its arguments and results."""
+        """The unknown sizes of the arguments and results."""
         unknown = self._unknown(map(Ref, self.inputs))
         atoms = tuple((i, axis, atom) for i, axis, size in unknown for atom, _ in size.terms)
         return Sizes(atoms, self._unknown(self.view.fetches))
@@ -150,7 +150,7 @@ class Module:
         main: the function's own graph.
         captures: placeholder of the main body -> the tensor outside that it stands for.
         function: what was taken apart.
-        functions: name -> definition, of all that its bodies call.
+        functions: name -> definition, of all that the bodies call.
     """
 
     main: Body

@@ -4,7 +4,7 @@ What only moves elements keeps their type and, where NumPy can, their memory: co
 stay as they are stored. All else TensorFlow computes itself: continuous functions in float64 where
 the graph computes in float32, so that a folded batch normalisation is rounded once, and others,
 with all that leads to them, as the graph does. A sign, a rounded number, a comparison or an index
-that was made of finer numbers could be another one.
+that was computed from finer numbers could be another one.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from .view import GraphView, Node, Ref, producers_first
 _FEW = 64  # elements
 # What may read a variable without making it assignable.
 _READERS = READS | {"Identity"}
-# What weights are mostly made of.
+# Ops that mostly compute weights.
 _CONTINUOUS = UNARY.union(
     BINARY,
     PRODUCTS,
@@ -43,7 +43,7 @@ _OF_FRAMES = FRAMES.union(
 
 
 class Variable(NamedTuple):
-    """A variable outside the graph: its shape (None: not known), how to read it as a tensor."""
+    """A variable outside the graph: the shape (None: not known), how to read it as a tensor."""
 
     shape: tuple[int | None, ...] | None
     read: Callable
@@ -133,7 +133,7 @@ class Constants:
       variables: resource placeholder name -> the variable behind it.
       live: whether values of variables may become others, so that nothing but numbers should be
         decided by them.
-      outer: placeholder name -> where its value is known: the constants of the graph that calls
+      outer: placeholder name -> where the value is known: the constants of the graph that calls
         this one, and a tensor there. A resource has to be in `variables`, too.
     """
 
@@ -165,7 +165,7 @@ class Constants:
 
     @property
     def read_tensors(self) -> dict[str, object]:
-        """resource placeholder -> the tensor that was read of its variable, of all that were."""
+        """resource placeholder -> the tensor that was read of the variable, of all that were."""
         return self._read_tensors
 
     def variable_of(self, ref: Ref) -> Variable | None:
@@ -190,7 +190,7 @@ class Constants:
         return self._read_only[resource]
 
     def _only_reads(self, node: Node, index: int) -> bool:
-        """Whether a loop, condition or call says that its functions do not assign this input.
+        """Whether a loop, condition or call says that no function of it assigns this input.
 
         Nobody may take it from there: a loop hands it on as the output of the same number, others
         as any output that is a handle.
@@ -227,7 +227,7 @@ class Constants:
         raises, which it does in each call, too.
 
         Args:
-          exactly: as the graph computes it, all of it in its own types.
+          exactly: as the graph computes it, all of it in the types of the graph.
         """
         if not self.is_constant(ref):
             return None
@@ -236,7 +236,7 @@ class Constants:
         return values[ref.port] if values else None
 
     def _known(self, table: dict, decide: Callable, ref: Ref):
-        """What `decide` says of the producer of a tensor, after those of its inputs."""
+        """What `decide` says of the producer of a tensor, after the producers of the inputs."""
         if ref.node in table:
             return table[ref.node]
         if all(name in table for name in self._sources(ref.node, table)):
@@ -251,8 +251,8 @@ class Constants:
         """The nodes that have to be in the table before this one is."""
         node = self._view.node(name)
         ends = name in table or (table is self._values and not _is_continuous(node))
-        made_of = () if ends else _made_of(node)
-        return [ref.node for ref in made_of if ref.node in self._view]
+        operands = () if ends else _operands(node)
+        return [ref.node for ref in operands if ref.node in self._view]
 
     def apply(self, node: Node, x: np.ndarray) -> np.ndarray | None:
         """What a node, all of whose other inputs are constant, makes of x as the first of them."""
@@ -289,7 +289,7 @@ class Constants:
         return float(value.reshape(())) if is_number else None
 
     def _read(self, resource: str) -> np.ndarray:
-        """A variable's value; all its readers, in all graphs of a function, share one array."""
+        """A variable's value; all readers, in all graphs of a function, share one array."""
         if resource in self._outer:
             constants, ref = self._outer[resource]
             return constants._read(constants.origin(ref))
@@ -332,12 +332,12 @@ class Constants:
         if node.op == "ResourceGather":
             if node.attr["batch_dims"].i or not self.reads_constant(node):
                 return False  # `_outputs` reads rows of a variable.
-        sources = _made_of(node)
-        return bool(sources) and all(map(self.is_constant, sources))
+        operands = _operands(node)
+        return bool(operands) and all(map(self.is_constant, operands))
 
 
-def _made_of(node: Node) -> list[Ref]:
-    """The tensors of which a node may make a constant, if all of them are."""
+def _operands(node: Node) -> list[Ref]:
+    """The tensors that have to be constant for the results to be; none if they never are."""
     if node.payload is not None:
         return []
     if node.op == "ResourceGather":

@@ -24,7 +24,7 @@ COMPARISONS = frozenset("Equal Greater GreaterEqual Less LessEqual NotEqual".spl
 STEPS = frozenset(
     "Ceil Floor FloorDiv FloorMod Mod Rint Round Sign TruncateDiv TruncateMod".split()
 )
-# What hands on what it reads; its elements in their order, in the same memory; in any order.
+# What hands on what it reads; the elements in their order, in the same memory; in any order.
 IDENTITIES = frozenset({"Identity", "StopGradient"})
 RESHAPES = frozenset({"ExpandDims", "Reshape", "Squeeze"})
 KEEP_MEMORY = IDENTITIES | RESHAPES

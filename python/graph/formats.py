@@ -1,4 +1,4 @@
-"""What an edge carries: the format of a tensor, as its producer writes it and as a reader reads it.
+"""What an edge carries: the format of a tensor, as the producer writes it and as a reader reads it.
 
 Of our ops it follows from their attributes, of TensorFlow's from the definitions of the ops and the
 rules of shapes.
@@ -19,7 +19,7 @@ class Format(NamedTuple):
     Attributes:
         dtype: a data type as NodeDefs have it.
         layout: nChw16c, or nhwc for any plain tensor.
-        channels: the size of its last dimension, [N, H, W, C].
+        channels: the size of the last dimension, [N, H, W, C].
         rank: how many dimensions it has, blocked tensors without their blocks.
         quantization: (scale, zero_point) of uint8.
     """
@@ -55,7 +55,7 @@ def written(body: Body, ref: Ref) -> Format:
 
 
 def read(node: Node) -> list[Format]:
-    """The format that the node wants of each of its inputs, in their order."""
+    """The format that the node wants of each input, in their order."""
     if (payload := node.payload) is None:
         layout = None if node.op == "Shape" else NHWC  # that of a blocked tensor is one, too
         return [Format(dtype, layout) for dtype in input_dtypes(node)]

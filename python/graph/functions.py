@@ -5,6 +5,7 @@ the place in it; in a GraphDef "node:port". Arguments are bare names there, plac
 """
 
 import functools
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,9 +20,9 @@ class Flat(NamedTuple):
     """A function as a graph.
 
     Attributes:
-        graph_def: its nodes, and a placeholder for each argument.
+        graph_def: the nodes, and a placeholder for each argument.
         inputs: the placeholders, in order.
-        fetches: its results, in order.
+        fetches: the results, in order.
         targets: nodes that run for their side effects.
     """
 
@@ -31,8 +32,18 @@ class Flat(NamedTuple):
     targets: list[str]
 
 
+def definitions(graph_def: graph_pb2.GraphDef) -> dict[str, function_pb2.FunctionDef]:
+    """name -> the function of that name in the graph's library."""
+    return {function.signature.name: function for function in graph_def.library.function}
+
+
+def all_nodes(graph_def: graph_pb2.GraphDef) -> list:
+    """The nodes of a graph and of the functions in its library."""
+    return [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
+
+
 def flatten(function: function_pb2.FunctionDef) -> Flat:
-    """The function's graph; its library is empty."""
+    """The function's graph, with an empty library."""
     graph_def = graph_pb2.GraphDef()
     signature = function.signature
     edges = {arg.name: arg.name for arg in signature.input_arg}
@@ -52,7 +63,7 @@ def flatten(function: function_pb2.FunctionDef) -> Flat:
 
 
 def handed_on(loop: Flat, lists: bool = False) -> set[int]:
-    """The variables of a loop that its body only hands on.
+    """The variables of a loop that the body only hands on.
 
     Args:
         loop: the loop's body.
@@ -153,14 +164,13 @@ def _may_call(op: str) -> bool:
 
 def restore_library(graph_def: graph_pb2.GraphDef, functions) -> None:
     """Keeps the functions that the graph reaches, as it has them, or else out of `functions`."""
-    definitions = {function.signature.name: function for function in graph_def.library.function}
+    known = ChainMap(definitions(graph_def), functions)
     kept, wanted = {}, list(called_functions(graph_def.node))
     while wanted:
         name = wanted.pop()
-        function = definitions.get(name) or functions.get(name)
-        if function is not None and name not in kept:
-            kept[name] = function
-            wanted.extend(called_functions(function.node_def))
+        if name in known and name not in kept:
+            kept[name] = known[name]
+            wanted.extend(called_functions(known[name].node_def))
     library = function_pb2.FunctionDefLibrary(function=kept.values())
     library.gradient.extend(g for g in graph_def.library.gradient if g.function_name in kept)
     graph_def.library.CopyFrom(library)

@@ -1,7 +1,7 @@
 """Axes as products of indices, and what views make of them.
 
 Along an axis counts an index. A Reshape that joins axes lets their indices count side by side, the
-outer one first; one that splits an axis splits its index, for all tensors whose axes it counts.
+outer one first; one that splits an axis splits the index, for all tensors whose axes it counts.
 Axes of one element have no index. So two tensors that were reshaped and transposed in any way, and
 what is broadcast to them, are compared by what counts along their axes.
 """
@@ -71,7 +71,7 @@ def _reshape(axes: list[Axis], before: tuple, after: tuple) -> list[Axis] | None
     """The axes of a tensor of shape `before` in the shape `after`.
 
     From both ends, indices are put into the new axes as their sizes tell. What is left, of sizes
-    that tell nothing, is told by its number: all of it is one axis, or parts of one index.
+    that tell nothing, is told by the number: all of it is one axis, or parts of one index.
     """
     if 0 in (*before, *after):
         return None
@@ -83,7 +83,7 @@ def _reshape(axes: list[Axis], before: tuple, after: tuple) -> list[Axis] | None
         whole = len(indices) == 1  # the tensor's own size, where a mask may have made it unknown
         left += [(index, size if whole else index.size) for index in indices if size != 1]
     missing = {at: size for at, size in enumerate(after) if size != 1}  # of each new axis
-    ends: list[tuple[list, list]] = [([], []) for _ in after]  # its outer and its inner indices
+    ends: list[tuple[list, list]] = [([], []) for _ in after]  # the outer and the inner indices
     for end in (0, -1):
         while left and missing:
             at, (index, size) = [*missing][end], left[end]
@@ -125,8 +125,8 @@ def views_beside(
     """The views, ops and their argument, that lay a tensor beside one to which it is broadcast.
 
     Args:
-        parts: what counts along its axes: nothing along those of one element.
-        sizes: its shape.
+        parts: what counts along the axes: nothing along those of one element.
+        sizes: the shape.
         whole: what counts along the axes of the other tensor.
         may_repeat: whether a part of what counts along an axis will do.
     """

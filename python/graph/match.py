@@ -1,13 +1,13 @@
-"""A matcher: a pattern is a DAG of ops, and one of its objects is one tensor.
+"""A matcher: a pattern is a DAG of ops, in which one object is one tensor.
 
     x = Any("x")
     swish = x * Op("Sigmoid", x)
     swished = match(swish, node, body)      # swished.refs["x"], swished.nodes
 
 Commutative ops are tried in both orders, spellings of one thing are alternatives (`OneOf`), and an
-operand whose default is neutral may be absent. A formula is its constants to the bit, and its ops
+operand whose default is neutral may be absent. A formula has these constants to the bit, and ops
 as they are without attributes: what has others is another formula. A pattern is whatever has
-`ways`, so that a file of patterns may have kinds of its own.
+`ways`, so that a file of patterns may have other kinds, too.
 """
 
 import copy
@@ -56,7 +56,7 @@ class Match(NamedTuple):
 
 
 class Pattern:
-    """What a tensor may be: made by one of the ops, if there are any, and all that `ways` asks."""
+    """What a tensor may be: the result of one of the ops, if any, and all that `ways` asks."""
 
     ops: frozenset[str] = frozenset()
 
@@ -81,7 +81,7 @@ class Any(Pattern):
 
 
 class Scalar(Pattern):
-    """A constant of one element: `value` if one is given, bound to `name` if one is.
+    """A constant of one element: equal to `value` and bound to `name` where these are not None.
 
     A value that float32 does not have is either of the numbers around it: people write it in
     different ways, and rounding decides.
@@ -115,7 +115,7 @@ class Numbers(Pattern):
         yield from [] if value is None else self.unify(value.flat, match, scope)
 
     def unify(self, values, match: Match | None, scope: "Scope") -> Iterator[Match]:
-        """The match where these are its numbers."""
+        """The match where these are the numbers of the pattern."""
         if len(values) != len(self.values):
             return
         for wanted, value in zip(self.values, values, strict=True):
@@ -175,7 +175,7 @@ def sizes_of(x: Pattern, rank: int) -> list[Sized]:
 
 
 class Op(Pattern):
-    """Output 0 of a node of one of the ops "A|B", with its data inputs matched by `args`.
+    """Output 0 of a node of one of the ops "A|B", with data inputs matched by `args`.
 
     `Op(..)[1]` is output 1.
 
@@ -237,7 +237,7 @@ class Reshaped(Pattern):
 
 
 class Viewed(Pattern):
-    """A tensor, or what has its elements in their order in another shape."""
+    """A tensor, or one with the same elements in their order in another shape."""
 
     def __init__(self, x: Pattern):
         self.x = x
@@ -323,7 +323,7 @@ class Scope:
 
     Attributes:
         nearest: (tensors so far, part of a pattern, tensor): where the way ended that came nearest
-            to a match. It is kept where it is given.
+            to a match. It is updated where it is not None.
     """
 
     def __init__(self, body, nearest: tuple | None = None):

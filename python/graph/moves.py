@@ -21,8 +21,8 @@ def move(
     """What the outputs of one of `MOVES` hold.
 
     Args:
-        arrays: what its inputs hold that are moved, as `moved` lists them.
-        known: of an input that says how to move, its elements.
+        arrays: what the inputs hold that are moved, as `moved` lists them.
+        known: of an input that says how to move, the elements.
         hidden: how many axes in front the arrays are without.
 
     Returns: an array an output, of the type of the first; None where something is not known or

@@ -96,7 +96,7 @@ def constant_node(name: str, values, dtype: int = INT32) -> Node:
 class Writer:
     """Adds nodes under names that begin with that of another node, and that run where it does.
 
-    Inputs are tensors, lists of them, and numbers, of which constants are made. Data types that are
+    Inputs are tensors, lists of them, and numbers, which become constants. Data types that are
     not given are those of the tensors; numbers that share no type with a tensor are int32.
 
     Args:
@@ -111,7 +111,7 @@ class Writer:
         self._device = proto.device if proto is not None else ""
 
     def add(self, what: str, op: str, *inputs, shape=None, **attributes) -> Ref:
-        """Adds a node; returns its first output.
+        """Adds a node; returns the first output.
 
         Args:
             what: comes after the name, if it is not empty.

@@ -1,7 +1,7 @@
 """Ops by which models that were quantized elsewhere say so: floats in, the nearest of a grid out.
 
 FakeQuantWithMinMaxVars and its kin move the ends of their range so that zero is one of the numbers;
-QuantizeAndDequantizeV2 to V4 with a given range put zero in its middle, or at its begin. Which
+QuantizeAndDequantizeV2 to V4 with a known range put zero in the middle or at the begin. Which
 numbers there are follows from the least and the greatest: what the op makes of very large ones.
 """
 
@@ -44,9 +44,9 @@ def grid(node: Node, constants) -> Grid | str:
         bits = constants.value(node.inputs[3])
     if bits is None or not 2 <= int(bits) <= 16:
         return "its number of bits is computed" if bits is None else f"it has {bits} bits"
-    # V2 and V4 find a range where none is given; the default of V3 is that one is.
-    is_given = attr["range_given"].b if "range_given" in attr else node.op.endswith("V3")
-    if not (is_fake or is_given):
+    # V2 and V4 compute the range where the node has none; the default of V3 is that it has one.
+    has_range = attr["range_given"].b if "range_given" in attr else node.op.endswith("V3")
+    if not (is_fake or has_range):
         return "its range is that of each call"
     ranges = [constants.value(ref) for ref in node.inputs[1:3]]
     if any(bound is None for bound in ranges):

@@ -1,4 +1,4 @@
-"""What is noted of resources that the functions of loops, conditions and calls are given.
+"""What is noted of resources that are arguments of the functions of loops, conditions, calls.
 
 TensorFlow notes the numbers of those that they only read while a function is traced. Grappler
 orders arguments anew and leaves the note as it was, which then names other variables. It also drops
@@ -11,6 +11,7 @@ from tensorflow.core.framework import function_pb2, graph_pb2, types_pb2
 
 from .body import called, first_argument
 from .families import LOOPS, READS
+from .functions import definitions
 
 _NOTE = "_read_only_resource_inputs"
 _Functions = Mapping[str, function_pb2.FunctionDef]
@@ -27,7 +28,7 @@ def renew_read_only(graph_def: graph_pb2.GraphDef, functions: _Functions) -> Non
 
 
 def _is_read(node, index: int, functions: _Functions, callers: frozenset[str]) -> bool:
-    """Whether input `index` of the node is a resource that all of its functions only read."""
+    """Whether input `index` of the node is a resource that all functions of it only read."""
     names = [name for _, _, name in called(node)]
     if not names or callers.intersection(names):
         return False
@@ -66,7 +67,7 @@ def describe_variables(graph_def: graph_pb2.GraphDef, variables, is_fixed) -> No
         variables: placeholder -> (data type, shape) of the variable.
         is_fixed: whether the function of a name has to stay as it is.
     """
-    functions = {function.signature.name: function for function in graph_def.library.function}
+    functions = definitions(graph_def)
     readers = {name: _readers(function.node_def) for name, function in functions.items()}
     readers[""] = _readers(graph_def.node)
     reached = [("", name, variable) for name, variable in variables.items()]
@@ -81,7 +82,7 @@ def describe_variables(graph_def: graph_pb2.GraphDef, variables, is_fixed) -> No
                     functions[name].signature.input_arg[index - first_argument(node.op)]
                 ]
             ]
-            if node.op == "Identity" or node.op in LOOPS:  # its result is the handle, too
+            if node.op == "Identity" or node.op in LOOPS:  # the result is the handle, too
                 port = f":output:{index}" if owner else f":{index}" if index else ""
                 next_places.append((owner, node.name + port))
             reached += [(*place, variable) for place in next_places if place not in seen]
@@ -96,7 +97,7 @@ def describe_variables(graph_def: graph_pb2.GraphDef, variables, is_fixed) -> No
 
 
 def _readers(nodes) -> dict[str, list]:
-    """(node, number of its input) of each that reads a tensor."""
+    """(node, number of the input) of each that reads a tensor."""
     readers: dict[str, list] = {}
     for node in nodes:
         for index, text in enumerate(node.input):

@@ -1,8 +1,8 @@
-"""op -> rule for the shape of its first output, one row each.
+"""op -> rule for the shape of the first output, one row each.
 
 A rule gets the node and the `Shapes` so far, or what `_read` reads of them, and returns a tuple of
 sizes, in which None means "ask TensorFlow's static shape", or None when it knows nothing. The
-length of a list, as map_fn, scan and TensorArrays have, is that with which it was made: a loop that
+length of a list, as map_fn, scan and TensorArrays have, is that of its creation: a loop that
 sets elements leaves it.
 """
 
@@ -338,7 +338,7 @@ def _strided_slice(node: Node, shapes):
     return (*result, *left)
 
 
-_WHOLE = ((None, 1), (0, 1), (None, -1))  # where a slice that has no end begins, and its step
+_WHOLE = ((None, 1), (0, 1), (None, -1))  # where a slice that has no end begins, and the step
 
 
 @_read("shape", "shape", "number")
@@ -425,7 +425,7 @@ def _keeps_length(node: Node, ref: Ref, shapes) -> bool:
 
 
 def _kept(loop: Node, library) -> set[int]:
-    """The variables of a loop that are lists of one length from its begin to its end."""
+    """The variables of a loop that are lists of one length all the time."""
     name = loop.attr["body"].func.name
     bodies = (function for function in library.function if function.signature.name == name)
     return next((handed_on(flatten(body), lists=True) for body in bodies), set())

@@ -1,4 +1,4 @@
-"""Shapes with symbolic sizes, and the values of small integer tensors made from them.
+"""Shapes with symbolic sizes, and the values of small integer tensors computed from them.
 
 TensorFlow's static shapes say `None` where a size depends on the input. Here
 every such size is an expression (`symbolic.Expr`) over the input's unknown sizes,
@@ -133,11 +133,11 @@ class Shapes:
         self._shapes[ref] = shape
 
     def contradiction(self, node: Node) -> Shape | None:
-        """What the rules say of a node, where it cannot be what is known of its tensor."""
+        """What the rules say of a node, where it cannot be what is known of the tensor."""
         known = self.shape(node.ref)
         if node.payload is not None:
             if any(self._is_part(ref) for ref in node.inputs):
-                return None  # Known of a part is its own shape, not that of the tensor it is in.
+                return None  # Known of a part is the shape of the part, not of the tensor it is in.
             inferred = node.payload.shape(node, self)
         elif node.name in self._known:
             return None
@@ -162,14 +162,14 @@ class Shapes:
         return self._values.get(ref)
 
     def numbers(self, ref: Ref) -> list[int] | None:
-        """The same as a list, whatever its rank, where all of them are numbers."""
+        """The same as a flat list, where all of them are numbers."""
         value = self.value(ref)
         if value is None or not all(isinstance(size, int) for size in value.flat):
             return None
         return [int(size) for size in value.flat]
 
     def number(self, ref: Ref) -> int | None:
-        """The only one of its elements, where it is a number."""
+        """The only element, where it is a number."""
         numbers = self.numbers(ref)
         return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
@@ -227,7 +227,7 @@ def _join(a: StaticShape, b: StaticShape) -> StaticShape:
 class _Alone:
     """A graph of a node, of constants that it reads, and of placeholders for all else.
 
-    Handles come with all that made them, and sizes that are not all known as a Pack of them. The
+    Handles come with all that produces them, sizes that are not all known as a Pack of them. The
     names of what stands for other nodes are none of the view's.
 
     Attributes:

@@ -119,7 +119,7 @@ def is_count(size: Size) -> bool:
 
 
 def evaluate(size: Size, number: Callable[[Hashable], int]) -> int:
-    """The size when each unknown is the number that `number` gives for its atom."""
+    """The size when each unknown is the number that `number` gives for the atom."""
     if isinstance(size, int):
         return size
     return size.constant + sum(c * _evaluate_atom(atom, number) for atom, c in size.terms)

@@ -12,7 +12,7 @@ from .view import GraphView, Node, Ref
 
 @functools.cache
 def definition(op: str) -> op_def_pb2.OpDef:
-    """What is registered of an op: its inputs, attributes, types and defaults.
+    """What is registered of an op: inputs, attributes, types and defaults.
 
     Raises:
       ValueError: it is not registered.
@@ -32,7 +32,7 @@ def attribute_types(op: str) -> Mapping[str, str]:
 @functools.cache
 def defaults(op: str) -> Mapping[str, object]:
     """name -> value of each attribute that has a default, but for data types: an eager call has to
-    name those that its inputs do not tell."""
+    name those that the inputs do not tell."""
     return {
         attr.name: value_of(attr.default_value)
         for attr in definition(op).attr
@@ -54,7 +54,7 @@ def _decode(value):
 
 
 class _Argument(NamedTuple):
-    """An input or output of an op's definition: its own type, or the attributes that say it."""
+    """An input or output of an op's definition: a type, or the attributes that say it."""
 
     name: str
     type: int

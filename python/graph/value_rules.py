@@ -1,7 +1,7 @@
 """The elements of small integer tensors, as object arrays of sizes.
 
 What moves elements moves sizes alike (moves.py); others have a rule, one row each, which gets the
-node and the values of its inputs and returns its own, or None where it knows nothing.
+node and the values of the inputs and returns that of the output, or None where it knows nothing.
 """
 
 import math

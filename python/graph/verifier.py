@@ -18,7 +18,7 @@ _OURS = (types_pb2.DT_FLOAT, types_pb2.DT_BFLOAT16, types_pb2.DT_UINT8)  # what 
 
 
 class Verifier:
-    """Checks what has changed in a body since it was checked last; made before anything changes."""
+    """Checks what has changed in a body since the last check; created before anything changes."""
 
     def __init__(self, body: Body):
         self._body = body
@@ -27,7 +27,7 @@ class Verifier:
         self._known = {node.name: _state(node) for node in body.view}
 
     def check(self, laid_out: bool) -> None:
-        """Raises VerificationError where a pass has made the graph wrong.
+        """Raises VerificationError where a pass has broken the graph.
 
         Args:
             laid_out: whether all changes of layout and type stand in the graph. Before that it is

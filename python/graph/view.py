@@ -34,7 +34,7 @@ class Attributes:
     """Reads the attributes of a NodeDef, FunctionDef or Node; what is absent is empty and stays so.
 
     A protobuf's own map makes what it is asked for. TensorFlow hands out the FunctionDefs that it
-    goes on using, and refuses one with an attribute of no value: only what we made is asked
+    goes on using, and refuses one with an attribute of no value: only what is ours is asked
     directly.
     """
 
@@ -56,8 +56,8 @@ class Attributes:
 class Node:
     """One node: data inputs as Refs, control inputs as names, attributes as in NodeDef.
 
-    A planned primitive's inputs have roles ("src", "weights", ...); its op's own order of inputs
-    is made of them when it is written. Other nodes' inputs have places only.
+    A planned primitive's inputs have roles ("src", "weights", ...); the order of the op's inputs
+    is settled when it is written. Other nodes' inputs have places only.
     """
 
     __slots__ = ("name", "op", "inputs", "controls", "proto", "attr", "payload", "roles", "dtypes")
@@ -77,7 +77,7 @@ class Node:
         self.controls = list(controls)
         self.proto, self.attr = proto, Attributes(proto)  # none for a planned primitive
         self.payload = payload
-        self.dtypes: list[int] | None = None  # of its outputs, once somebody has asked
+        self.dtypes: list[int] | None = None  # of the outputs, once somebody has asked
 
     @classmethod
     def from_proto(cls, proto: node_def_pb2.NodeDef) -> "Node":
@@ -120,7 +120,7 @@ class Node:
 
 
 def producers_first(names: Iterable[str], sources: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """These names and all that `sources` leads to from them, each once and after its sources.
+    """These names and all that `sources` leads to from them, each once and after the sources.
 
     Graphs are deeper than Python's stack, so this is a loop. A cycle is cut where it closes.
     """
@@ -142,10 +142,10 @@ def producers_first(names: Iterable[str], sources: Callable[[str], Iterable[str]
 
 
 class GraphView:
-    """A GraphDef with its fetched tensors and the nodes that must run.
+    """A GraphDef with the fetched tensors and the nodes that must run.
 
     Args:
-      graph_def: the graph; its function library is carried along unchanged.
+      graph_def: the graph; the function library is carried along unchanged.
       fetches: the tensors that the caller reads, in order. Passes may redirect them.
       targets: names of nodes that run for their side effects.
     """
@@ -206,7 +206,7 @@ class GraphView:
         return self._nodes[ref.node]
 
     def origin(self, ref: Ref, ops: Iterable[str]) -> Ref:
-        """The tensor that `ref` is, or is made of by ops of these kinds alone."""
+        """The tensor from which ops of these kinds alone compute `ref`; else `ref`."""
         while (node := self._nodes[ref.node]).op in ops:
             ref = node.inputs[0]
         return ref
@@ -264,7 +264,7 @@ class GraphView:
         return self.is_private(names, inside)
 
     def only_reader(self, ref: Ref) -> tuple[Node | None, int]:
-        """The node that alone needs `ref`, and which of its inputs that is; (None, 0) if others do.
+        """The only node that needs `ref`, and the number of that input; (None, 0) if others do.
 
         Others are a second input, a fetch, and a control edge of what makes `ref`.
         """
@@ -274,7 +274,7 @@ class GraphView:
         return readers[0]
 
     def is_only_for(self, ref: Ref, reader: Node) -> bool:
-        """Whether nothing reads `ref` but `reader`, a planned primitive, as its source."""
+        """Whether nothing reads `ref` but `reader`, a planned primitive, as the source."""
         node, index = self.only_reader(ref)
         return node is not None and node.name == reader.name and node.roles[index] == "src"
 
@@ -327,7 +327,7 @@ class GraphView:
         return name
 
     def add(self, node: Node) -> Node:
-        """Adds a node, renaming it if its name is taken or was once."""
+        """Adds a node, renaming it if the name is taken or was once."""
         node.name = self.unique_name(node.name)
         self._insert(node)
         return node

@@ -48,7 +48,7 @@ def append(chain: PostOps, function) -> "PostOps | None":
 def fuses(function, training) -> bool:
     """Whether the activation belongs into the op before it.
 
-    While training only where its result tells its derivative: otherwise the gradient would have
+    While training only where the result tells the derivative: otherwise the gradient would have
     to run the op before it again.
     """
     if is_identity(function):

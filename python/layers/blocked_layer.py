@@ -121,7 +121,7 @@ def plain_shape(shape, channels: int) -> tuple:
 class BlockedLayer:
     """A mixin before one of Keras's layers, whose arguments and weights stay as they are.
 
-    A subclass computes in `call`, where `reads_blocked` and `writes_blocked` say which of its
+    A subclass computes in `call`, where `reads_blocked` and `writes_blocked` say which
     tensors are blocked; `self.plain` and `self.finish` reorder where it has no kernel for them.
     """
 
@@ -332,7 +332,7 @@ class BlockedLayer:
 
     @property
     def _has_nothing_to_build(self) -> bool:
-        """Whether Keras considers its layer built as soon as it is constructed."""
+        """Whether Keras considers such a layer built as soon as it is constructed."""
         theirs = super().build.__func__ is keras.layers.Layer.build
         return theirs and type(self).build is BlockedLayer.build
 

@@ -53,7 +53,7 @@ def derive(base: type, name: str, doc: str) -> type:
 
 
 def by_rank(base: type, name: str, about: str, arguments: str, results: dict[int, list]) -> list:
-    """A class for each number of spatial dimensions, its documentation with an example included.
+    """A class for each number of spatial dimensions, documented, with an example.
 
     Args:
         base: what computes.

@@ -37,7 +37,7 @@ _NORMALIZATIONS = (normalization.LayerNormalization, normalization.RMSNormalizat
 _ATTENTIONS = (attention.MultiHeadAttention, attention.GroupedQueryAttention)
 _PLAIN = (*_ATTENTIONS, dense.Dense, recurrent.Packed, keras.layers.Bidirectional)
 
-# A layer of Keras's becomes one of these as it is, with its variables.
+# A layer of Keras's becomes one of these as it is, with the same variables.
 _CHANGED = (*_ATTENTIONS, *_NORMALIZATIONS, dense.Dense)
 
 _MODULES = (activation, attention, convolution, dense, merging, normalization, pooling, reshaping)
@@ -305,7 +305,7 @@ def _change_within(owner, conversion: Conversion, prefix: str) -> None:
 
 
 def _convert_within(model, name: str, conversion: Conversion):
-    """A model inside of another, converted; the account of the other has its layers."""
+    """A model inside of another, converted; the account of the other lists the layers of both."""
     new = convert(model, algorithm=conversion.algorithm)
     conversion.replaced.update({f"{name}/{k}": v for k, v in new.conversion.replaced.items()})
     conversion.kept.update({f"{name}/{k}": v for k, v in new.conversion.kept.items()})
@@ -313,16 +313,16 @@ def _convert_within(model, name: str, conversion: Conversion):
 
 
 class _Cloning:
-    """One functional or sequential model, cloned with its decisions."""
+    """One functional or sequential model, cloned as decisions about each layer say."""
 
     def __init__(self, model, conversion: Conversion):
         self.model = model
         self.conversion = conversion
         if model.built:
             self.decisions = _plan(graph_of(model))
-        else:  # its input is not known yet: each layer by itself
+        else:  # the input is not known yet: each layer by itself
             self.decisions = {id(layer): _decide_alone(layer) for layer in model.layers}
-        self.clones = []  # (layer, its clone)
+        self.clones = []  # (layer, clone of it)
         self.reorders = {}  # id of a KerasTensor -> what a reorder makes of it
 
     def run(self):
@@ -345,7 +345,7 @@ class _Cloning:
         return new
 
     def call(self, layer, *args, **kwargs):
-        """The call of a clone, after the reorders that its inputs need."""
+        """The call of a clone, after the reorders that the inputs need."""
         wanted = getattr(layer, "_channels_each", None)
         tensors = [x for x in tree.flatten((args, kwargs)) if isinstance(x, keras.KerasTensor)]
         channels = wanted(len(tensors)) if wanted else [None] * len(tensors)
@@ -375,7 +375,7 @@ class _Cloning:
 
 def _clone(layer):
     """A layer that is kept, cloned."""
-    if isinstance(layer, keras.layers.Lambda):  # Keras refuses to rebuild one from its config
+    if isinstance(layer, keras.layers.Lambda):  # Keras refuses to rebuild one from a config
         with_function = dict(function=layer.function, arguments=layer.arguments, mask=layer.mask)
         config = {k: v for k, v in layer.get_config().items() if k in ("name", "dtype")}
         return keras.layers.Lambda(output_shape=lambda_shape(layer), **with_function, **config)

@@ -249,7 +249,7 @@ class _ConvTranspose(ConvolutionLayer):
         return self.activate(y, training, self.filters)
 
     def _transpose(self, x, kernel, chain, inputs):
-        """The result in its layout."""
+        """The result in the layout that `writes_blocked` says."""
         strides, crops = [1, *self.strides][-2:], [[0, 0], *self._crops()][-2:]
         blocked = self.writes_blocked or self.filters >= BLOCK
         y = conv_transpose(

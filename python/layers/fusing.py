@@ -1,8 +1,8 @@
 """Ops written anew with what follows them, while a graph is traced for inference.
 
 Keras calls convolution, normalisation, activation and pooling one after the other. Where a layer is
-called in a graph and its source is the result of one of our ops, that op is written once more, with
-a longer chain, with the normalisation in its weights, with the pooling or with the depthwise
+called in a graph and the source is the result of one of our ops, that op is written once more, with
+a longer chain, with the normalisation in the weights, with the pooling or with the depthwise
 convolution after it; the old one has no reader, and TensorFlow drops it. That needs the layer to
 be the only reader, which Keras's graph tells. The rewriter's passes do the same to graphs
 (python/rewriter/passes/fusion).
@@ -38,7 +38,7 @@ def note_readers(tensor, layer) -> None:
 
 
 def note_images(tensor, images, restore) -> None:
-    """Remembers that `tensor` is restore(images), where our op made `images`."""
+    """Remembers that `tensor` is restore(images), where `images` is the result of our op."""
     if not tf.executing_eagerly():
         setattr(tensor, _IMAGES, (images, restore))
 
@@ -50,8 +50,8 @@ class Producer:
     Attributes:
       op: the op.
       arguments: of the function of bd.ops that makes it.
-      prefix: of the names of the arguments that hold its last chain and its operands.
-      restore: what became of its result.
+      prefix: of the names of the arguments that hold the last chain and the operands of that.
+      restore: what became of the result.
     """
 
     op: tf.Operation
@@ -61,10 +61,10 @@ class Producer:
 
     @classmethod
     def of(cls, x, through: tuple = ()) -> "Producer | None":
-        """What made x, if it may be written anew.
+        """The producer of x, if it may be written anew.
 
         Args:
-          through: ops between it and its reader, which stay without readers.
+          through: ops between it and the reader, which stay without readers.
         """
         if not tf.is_symbolic_tensor(x) or not getattr(x, _SOLE_READER, False) or not has_no_tape():
             return None
@@ -85,7 +85,7 @@ class Producer:
 
     @property
     def chain(self) -> PostOps:
-        """The chain at its end; operands are those of `arguments`."""
+        """The chain at the end; operands are those of `arguments`."""
         return self.arguments[f"{self.prefix}post_ops"]
 
     def rebuild(self, **changes):
@@ -94,7 +94,7 @@ class Producer:
 
 
 def extend(x, chain: PostOps):
-    """The op that made x with `chain` after its own; None where that is not possible.
+    """The producer of x with `chain` after the one it has; None where that is not possible.
 
     Of lines and volumes the operands of the chain are not for single pixels.
     """
@@ -105,7 +105,7 @@ def extend(x, chain: PostOps):
 
 
 def fold_moments(x, rows: dict, epsilon: float):
-    """Batch normalisation of x by given moments, folded into the weights of the op that made x;
+    """Batch normalisation of x by known moments, folded into the weights of the producer of x;
     None where that op is not linear.
 
     Args:
@@ -136,9 +136,9 @@ def can_extend(x) -> bool:
 
 
 def without_pad(x, window: dict) -> tuple:
-    """(source, window) where x is source with zeros around its planes, which the window pads too.
+    """(source, window) where x is source with zeros around the planes, which the window pads too.
 
-    Others may read x, and gradients may be wanted: the source is only read in its place.
+    Others may read x, and gradients may be wanted: the source is only read in place of x.
 
     Args:
       window: strides, dilations and padding as bd.ops.conv takes them.
@@ -167,7 +167,7 @@ def _zeros_around(x) -> "list | None":
 
 def is_clamped(x) -> bool:
     """Whether one of our ops ends x with a ReLU: nothing in it is negative, and where it is zero
-    its source has no gradient, so that zeros around it may win a maximum of zeros."""
+    the source has no gradient, so that zeros around it may win a maximum of zeros."""
     if not tf.is_symbolic_tensor(x) or x.op.type not in _PREFIXES:
         return False
     chain = [name for name in x.op.node_def.attr if name.endswith("post_ops")]
@@ -177,7 +177,7 @@ def is_clamped(x) -> bool:
 
 
 def fuse_1x1(x, weights, chain: PostOps, window: dict):
-    """The depthwise convolution of x in one op with the 1x1 convolution that made x; or None.
+    """The depthwise convolution of x in one op with the 1x1 convolution before it; or None.
 
     Args:
       window: as in `without_pad`, which may stand between the two.
@@ -219,7 +219,7 @@ def _is_pointwise(producer: Producer) -> bool:
 
 
 def pool_by_producer(x):
-    """The maxima of the 2x2 pixels of x from the convolution that made x; None where it does not
+    """The maxima of the 2x2 pixels of x from the convolution before it; None where it does not
     store them: the library knows which algorithm will run."""
     producer = Producer.of(x)
     if producer is None or producer.function is not conv:
@@ -238,7 +238,7 @@ def pool_by_producer(x):
     return y
 
 
-# Of linear ops the argument that is their weights, and the axis after its output channels.
+# Of linear ops the argument that is the weights, and the axis after the output channels.
 _WEIGHTS = {
     conv: ("weights", None),
     conv_depthwise: ("depthwise_weights", None),
@@ -247,7 +247,7 @@ _WEIGHTS = {
 }
 
 # The ops that may be written anew, and the prefix of the names of the arguments that hold the last
-# chain and its operands.
+# chain and the operands of that.
 _PREFIXES = {
     "BlockdnnConv": "",
     "BlockdnnConvDepthwise": "depthwise_",

@@ -26,7 +26,7 @@ class _Pooling(BlockedLayer):
         return self.finish(y, self.blocked_channels)
 
     def _from_producer(self, x):
-        """Maxima that the op before stores as well as its result; None where it does not."""
+        """Maxima that the op before stores beside the result; None where it does not."""
         if self.pool_mode != "max" or self.pool_size != (2, 2) or self.strides != (2, 2):
             return None
         fits = self.padding == "valid" or all(n is not None and n % 2 == 0 for n in x.shape[2:4])
@@ -41,8 +41,8 @@ class _Pooling(BlockedLayer):
         return pool(x, _KINDS[self.pool_mode], ksize, channels=channels, **window)
 
     def _across_slices(self, x):
-        """Maximum and mean of a box are those, along the depth, of what they are in its slices:
-        with everything else of a volume for a row, its slices are rows of one image."""
+        """Maximum and mean of a box are those, along the depth, of what they are in the slices:
+        with everything else of a volume for a row, slices are rows of one image."""
         shape = tf.shape(x)
         rows = tf.reshape(x, [shape[0], 1, shape[1], -1, BLOCK])
         y = self._pool(rows, [self.pool_size[0], 1], [self.strides[0], 1], BLOCK)
@@ -65,7 +65,7 @@ class _GlobalPooling(BlockedLayer):
         rank, channels = len(inputs.shape) - 3, self.blocked_channels
         layout = "nc" if not self.keepdims else NCHW16C if self.writes_blocked else NHWC
         x = images(inputs, 2)
-        if rank == 3:  # all of a volume is what its slices are
+        if rank == 3:  # over a volume is over slices, then over the depth
             x = global_pool(x, self._kind, channels=channels, dst_layout=NCHW16C)
             x = tf.reshape(x, [-1, tf.shape(inputs)[1], x.shape[1], BLOCK])
             x = tf.transpose(x, [0, 2, 1, 3])[:, :, None]

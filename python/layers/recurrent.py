@@ -74,7 +74,7 @@ class Packed:
     def inner_loop(self, sequences, initial_state, mask, training=False):
         if self.declined or (training and self._declined_in_training()):
             return super().inner_loop(sequences, initial_state, mask, training=training)
-        sequences = tf.cast(sequences, tf.float32)  # Keras promotes integers in its products.
+        sequences = tf.cast(sequences, tf.float32)  # Keras promotes integers in products.
         states = keras.tree.flatten(initial_state)
         masks = [m for m in keras.tree.flatten(mask) if m is not None]
         cell, mask = self.cell, None

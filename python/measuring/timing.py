@@ -2,7 +2,7 @@
 
 A turn is a function of no arguments that makes one run or a burst of them and returns the
 milliseconds of each. `timed` makes one from any callable of this process, and a `worker.Worker` is
-one in a process of its own.
+one in a separate process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Timing:
 
 
 def timed(run: Callable[[], object]) -> Turn:
-    """A turn that calls `run` once. `run` must return only when its result exists."""
+    """A turn that calls `run` once. `run` must return only when the result exists."""
 
     def once() -> list[float]:
         start = time.perf_counter()

@@ -1,8 +1,8 @@
-"""Runs one peer with one network in a process of its own, which stands still until it is asked.
+"""Runs one peer with one network in a separate process, which stands still until it is asked.
 
 `Worker` is the side that measures. The other side is `python worker.py ROOT TABLE PEER MODEL INPUTS
 OUTPUTS THREADS`, where TABLE is the module with the PEERS, in the folder ROOT. It runs this file
-alone, perhaps with an interpreter that has no TensorFlow. It writes the outputs of its first run to
+alone, perhaps with an interpreter that has no TensorFlow. It writes the outputs of the first run to
 OUTPUTS and then answers on stdout with one JSON object on each line: first what it is, then
 {"ms": [...]} for each line {"case", "runs"} that it reads. A runner gives one run, of case "", or a
 table of runs by case.
@@ -56,11 +56,11 @@ class Worker:
         table: str,
         environment: Mapping[str, str],
     ):
-        """Starts it, as `Workers` says, with `inputs` an .npz file and `place` a folder for its
-        outputs and its log. In `environment`, "{threads}" is replaced.
+        """Starts it, as `Workers` says, with `inputs` an .npz file and `place` a folder for the
+        outputs and log. In `environment`, "{threads}" is replaced.
 
         Raises:
-          WorkerError: it ended before its first result.
+          WorkerError: it ended before the first result.
         """
         self._peer = peer
         self._burst = burst
@@ -94,7 +94,7 @@ class Worker:
         return self._status("VmHWM")
 
     def memory_above_imports(self) -> int:
-        """The resident memory of the process now, in bytes, without what its row's `modules` took
+        """The resident memory of the process now, in bytes, without what the row's `modules` took
         when they were imported."""
         return self._status("VmRSS") - self.about["imports_bytes"]
 

@@ -17,12 +17,12 @@ from .worker import Worker, WorkerError
 
 
 class Workers(contextlib.ExitStack):
-    """A block in which each peer has a process of its own, which ends with the block.
+    """A block in which each peer has a separate process, which ends with the block.
 
     Peers that fail, or compute something else, leave.
 
     Attributes:
-      running: peer -> its worker, in the order in which they started.
+      running: peer -> worker, in the order in which they started.
       problems: peer -> why it does not run, in one line.
       place: a folder for files, which goes with the block.
     """
@@ -55,9 +55,9 @@ class Workers(contextlib.ExitStack):
         """Whether the peer now runs.
 
         Args:
-          row: that of the table, whose `environment` its process has.
-          model: what its runner takes.
-          python: its interpreter.
+          row: that of the table, whose `environment` the process has.
+          model: what the runner takes.
+          python: the interpreter.
         """
         place = self.place
         try:
@@ -74,10 +74,10 @@ class Workers(contextlib.ExitStack):
         return True
 
     def check(self, reference: str, tolerance: Callable[[str], float]) -> dict[str, Difference]:
-        """How far each peer's outputs lie from the reference's; who is beyond its tolerance leaves.
+        """How far each peer's outputs lie from the reference's; who is beyond the tolerance leaves.
 
         Args:
-          reference: a peer; where it does not run, the first that does takes its place.
+          reference: a peer; where it does not run, the first that does instead.
           tolerance: peer -> the largest relative difference.
         """
         differences: dict[str, Difference] = {}

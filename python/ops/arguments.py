@@ -103,7 +103,7 @@ def types_of(src, dtype, src_quantization, dst_quantization) -> dict:
     return {"dst_type": dtype} | quantized
 
 
-# Attributes that say how an op runs, each by words of `how`: those of a choice are its values.
+# Attributes that say how an op runs, each by words of `how`: those of a choice are the values.
 CHOICES = ("algorithm", "scratchpad_mode")
 FLAGS = {"constant_weights": "constant", "constant_b": "constant", "round_rows": "rounded"}
 # What `how` says of those words, where a docstring does not.
@@ -261,7 +261,7 @@ def as_images(x):
 
 
 def as_before(y, x):
-    """`y`, made of `as_images(x)`, in the shape of x."""
+    """`y`, computed from `as_images(x)`, in the shape of x."""
     y = tf.reshape(y, tf.shape(x))
     y.set_shape(x.shape)
     return y

@@ -1,4 +1,4 @@
-"""Attaches a chain to an op: the tensors it holds become `args`, the rest its attribute."""
+"""Attaches a chain to an op: the tensors in it become `args`, the rest the attribute."""
 
 from dataclasses import dataclass, replace
 
@@ -129,7 +129,7 @@ def bind_post_ops(post_ops, args, dst, to: Destination, narrow: bool = False) ->
     """The op attribute `post_ops` and the inputs `args`.
 
     Args:
-      post_ops: `PostOps`, or its text.
+      post_ops: `PostOps`, or the text of one.
       args: the operands that the chain calls #0, #1, ...
       dst: what sums without operand read, or None.
       to: what the chain is applied to.
@@ -183,7 +183,7 @@ def _reads_dst(entry: Step) -> bool:
 
 
 def _bind(entry: Step, args: list, dst, to: Destination, narrow: bool) -> Step:
-    """The entry with its operand, if that is a tensor, appended to `args` and named."""
+    """The entry with the operand, if that is a tensor, appended to `args` and named."""
     operand = entry.operand
     if _reads_dst(entry):
         if dst is None:

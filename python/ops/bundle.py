@@ -1,6 +1,6 @@
 """The weights and constant operands of a function, in one vector.
 
-One capture, one read, saved and loaded as one tensor; ops name their part by its offset. Weights of
+One capture, one read, saved and loaded as one tensor; ops name their part by the offset. Weights of
 other types lie in the same memory, which a Bitcast reads as elements of theirs.
 """
 
@@ -70,11 +70,11 @@ class Bundle:
         return self._typed[read], offset
 
     def add_constant(self, name: str, values: np.ndarray) -> Ref:
-        """A float32 tensor of its own."""
+        """A separate float32 tensor."""
         return self.view.add(constant_node(name, values, FLOAT32)).ref
 
     def add_tensor(self, name: str, values: np.ndarray) -> Node:
-        """A node of that name that makes a part of the bundle a tensor of its own."""
+        """A node of that name whose result is a part of the bundle as a separate tensor."""
         offset = self.add_array(values)
         begin = self.view.add(constant_node(f"{name}/begin", [offset])).ref
         size = self.view.add(constant_node(f"{name}/size", [values.size])).ref

@@ -94,7 +94,7 @@ def function_of(record: type[Record], passes: str = "") -> Callable:
 
 
 def _parameter(name: str, known: Mapping, usual: Mapping) -> inspect.Parameter:
-    """The keyword argument that is that attribute: None where its default is an empty list, and one
+    """The keyword argument that is that attribute: None where the default is an empty list, and one
     number where all of the list are the same."""
     default = usual.get(name, inspect.Parameter.empty if name in known else None)
     if name == "how":
@@ -140,7 +140,7 @@ def _entry(text: str) -> str:
 
 
 class Called:
-    """An op that was called, with its inputs and attributes by name.
+    """An op that was called, with inputs and attributes by name.
 
     `called.weights` is that input, `called.args` the list of those inputs, and `called.strides`
     that attribute. A name that is both, such as the bias of some op, is the input.
@@ -168,7 +168,7 @@ class Called:
             return inputs[name]
         try:
             value = self.op.get_attr(name)
-        except (KeyError, ValueError):  # a tape remembers what was given
+        except (KeyError, ValueError):  # a tape remembers what was passed
             value = defaults(self.op.type).get(name)
             if value is None:
                 raise AttributeError(f"{self.op.type} has no {name}") from None
@@ -181,12 +181,12 @@ class Called:
 
     @property
     def padding_argument(self):
-        """The argument `padding` of its function."""
+        """The argument `padding` of the op's function."""
         return padding_argument(self.padding, getattr(self, "explicit_paddings", ()))
 
     @property
     def how(self) -> str:
-        """The argument `how` of its function."""
+        """The argument `how` of the op's function."""
         words = how_words(self.op.type)
         return " ".join(
             word for word, (name, value) in words.items() if getattr(self, name) == value
@@ -199,7 +199,7 @@ class Called:
         return {k: getattr(self, k) for k in kinds if kinds[k] != "type" and k not in counts}
 
     def arguments(self) -> dict:
-        """Those with which its function calls the op again; its inputs are among them."""
+        """Those with which the op's function calls it again; inputs are among them."""
         function, arguments = RECORDS[self.op.type].function, {}
         for name in inspect.signature(function).parameters:
             if name == "padding":

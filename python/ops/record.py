@@ -40,7 +40,7 @@ RECORDS: dict[str, type["Record"]] = {}  # by the op
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A planned op: the node it came from, its logical output channels, the steps it takes in.
+    """A planned op: the node it came from, logical output channels, the steps it takes in.
 
     Each subclass is a dataclass, too, frozen and of keywords. A field or property that is called as
     an attribute of the op is that attribute.
@@ -50,14 +50,14 @@ class Record:
         title: what people call it, and many of them if that is not one with an "s".
         function: of bd.ops, which calls it.
         optional: the arguments of that function that may be None.
-        operands: the roles of its inputs, in the order of its op; steps name others.
+        operands: the roles of the inputs, in the order of the op; steps name others.
         other_types: role -> data type, of plain inputs beside the source, where it is not float32
             or the source may be blocked.
         readers: argument -> how the attribute of that name comes from (name, what users pass),
             where that differs from `READERS`.
         takes_steps: whether it fuses a chain of post-ops.
-        keeps: whether its result is made of the values of its source alone, none of another sign,
-            and so has its quantization.
+        keeps: whether the result consists of values of the source alone, none of another sign,
+            and so has the same quantization.
         src_layout, dst_layout: in which it reads and writes; a record may make fields of them.
         src_part: (first channel, channels in all) where the source is part of a wider tensor.
         dst_part: the same of the result.
@@ -104,7 +104,7 @@ class Record:
 
     @classmethod
     def dtypes(cls, role: str) -> frozenset[tf.DType]:
-        """The data types that the op takes as the input `role` of its registration."""
+        """The data types that the op takes as the input that the registration calls `role`."""
         (arg,) = (arg for arg in definition(cls.op).input_arg if arg.name == role)
         if arg.type:
             return frozenset({tf.dtypes.as_dtype(arg.type)})
@@ -116,7 +116,7 @@ class Record:
 
     @property
     def chain(self) -> tuple[Step, ...]:
-        """The entries of its post-op chain."""
+        """The entries of the post-op chain."""
         return self.steps
 
     def layout_of(self, role: str) -> Layout:
@@ -144,11 +144,11 @@ class Record:
 
     @property
     def src_channels(self) -> int:
-        """Those that it reads of its source."""
+        """Those that it reads of the source."""
         return self.channels
 
     def fault(self) -> str | None:
-        """Where its own attributes do not agree, in one line."""
+        """Where attributes do not agree with each other, in one line."""
         for part, channels in ((self.src_part, 0), (self.dst_part, self.channels)):
             if part and part[0] + channels > part[1]:
                 return f"{channels} channels from {part[0]} on are no part of {part[1]}"
@@ -185,7 +185,7 @@ class Record:
 
     @property
     def makes_numbers(self) -> bool:
-        """Whether one that keeps values has others between them in its result."""
+        """Whether one that keeps values has others between them in the result."""
         return False
 
     @property
@@ -197,14 +197,14 @@ class Record:
         return self.dtype
 
     def attributes(self) -> dict:
-        """Those of its op that say what it is."""
+        """Those of the op that say what it is."""
         attributes = {name: getattr(self, name, None) for name in attribute_types(self.op)}
         if attributes.get("padding") in ("SAME", "VALID"):
             attributes.pop("explicit_paddings", None)
         return {name: value for name, value in attributes.items() if value is not None}
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list[Ref | list[Ref]]]:
-        """All attributes and the inputs of its op in their order; adds its arrays to `bundle`."""
+        """All attributes and the inputs of the op in their order; adds arrays to `bundle`."""
         attributes, tensors = self.attributes(), [inputs[role] for role in self.operands]
         if self.takes_steps:
             attributes["post_ops"], args = write_chain(self.chain, inputs, bundle)
@@ -212,7 +212,7 @@ class Record:
         return attributes, tensors
 
     def node(self, planned: Node, bundle: Bundle, scratchpad_mode: str) -> Node:
-        """The node of its op in place of the planned one."""
+        """The node of the op in place of the planned one."""
         inputs = planned.by_role
         attributes, tensors = self.write(inputs, bundle)
         if self.has("num_into"):
@@ -233,7 +233,7 @@ class Record:
 
         Args:
             name: of the op.
-            **arguments: its attributes, as users pass them.
+            **arguments: the attributes, as users pass them.
         """
         attributes, usual = {}, defaults(cls.op)
         for key, value in arguments.items():

@@ -1,4 +1,4 @@
-"""What follows a primitive, fused into it: the entries of its post-op chain."""
+"""What follows a primitive, fused into it: the entries of a post-op chain."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Step:
         operand: the role of the tensor among the inputs of a planned node ("#0@128" among args of
             an op that is there), or constant values (any shape of one element, or one element a
             channel).
-        params: alpha, beta, scale, where they are given.
+        params: alpha, beta, scale, as far as they are stated.
     """
 
     kind: str
@@ -31,7 +31,7 @@ class Step:
     params: tuple[tuple[str, float], ...] = ()
 
     def text(self, operand: str = "") -> str:
-        """The entry as the op attribute spells it, its operand being `operand` ("#0@128")."""
+        """The entry as the op attribute spells it, with `operand` ("#0@128") as the operand."""
         words = [word for word in (self.name, self.shape, operand) if word]
         words += [f"{key}={value:.9g}" for key, value in self.params]
         return f"{self.kind}({','.join(words)})"

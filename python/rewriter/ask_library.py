@@ -81,7 +81,7 @@ def _arena(view: GraphView, operations: dict[str, tf.Operation], scratchpads: li
 
 def _once(threads: int) -> Callable:
     """node -> the plan; None where sizes other than the batch are open, or where 1 is none that the
-    op takes, as its sizes belong to others. Nodes that differ in names and places of their weights
+    op takes, as its sizes belong to others. Nodes that differ in names and places of weights
     share it.
     """
     plans: dict[tuple, MemoryPlan | None] = {}

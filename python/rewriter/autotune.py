@@ -1,6 +1,6 @@
 """Measures parts of a function both ways, in blocks and as TensorFlow runs them.
 
-A part is what hangs together in blocks and has reorders at its edges; without these it cannot lose.
+A part is what hangs together in blocks and has reorders at the edges; without these it cannot lose.
 Each is left to TensorFlow once, the largest reorders first, and stays so where the whole function
 is faster then. In the end the function itself has to be faster than the original.
 """

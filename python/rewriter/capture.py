@@ -1,7 +1,7 @@
-"""Takes a ConcreteFunction apart: one flat graph, its inputs and its captured tensors.
+"""Takes a ConcreteFunction apart: one flat graph, inputs and captured tensors.
 
 Variables stay captures and are read only where a pass needs their values; captured tensors,
-which nobody can assign, become constants: a loaded SavedModel captures what its function had
+which nobody can assign, become constants: a loaded SavedModel captures what the function had
 as such (the mean and variance of a Normalization). Nested calls are inlined by Grappler; the
 functions of While, If and of what cannot be inlined become bodies of their own.
 """
@@ -23,8 +23,10 @@ from ..graph import (
     Ref,
     Shapes,
     Variable,
+    all_nodes,
     called,
     called_functions,
+    definitions,
     first_argument,
     flatten,
     handed_on,
@@ -58,7 +60,7 @@ _INLINE_BLOCKERS = (XLA, "_noinline")
 # On a sum of products, the function in which the user, or Keras, had it compiled by XLA: a grouped
 # convolution of Keras's, say, of which TensorFlow has not every kernel.
 COMPILED_IN = "_blockdnn_compiled_in"
-# tf_keras gives its recurrent layers one function for CPUs and one for GPUs, for a pass of Grappler
+# tf_keras gives recurrent layers one function for CPUs and one for GPUs, for a pass of Grappler
 # to choose; it inlines neither.
 _IMPLEMENTS, _PREFERS = "api_implements", "api_preferred_device"
 # Larger captured tensors stay outside: what reads tables is not ours, and a graph has 2 GiB.
@@ -72,13 +74,13 @@ def capture(
     moment: Mapping[int, tuple] = {},
     wanted: frozenset[str] = BEGINNINGS,
 ) -> Module:
-    """Inlines the function and measures its graph and those of its loops and conditions.
+    """Inlines the function and measures the graph and those of loops and conditions in it.
 
     Args:
         closed: functions that XLA goes on compiling.
-        live: whether the result has to follow its variables.
+        live: whether the result has to follow variables.
         moment: values of variables, as `variables_of` takes them.
-        wanted: a loop, condition or call has a body where its functions have one of these ops.
+        wanted: a loop, condition or call has a body where functions of it have one of these ops.
     """
     captured = concrete.captured_inputs
     names = [tensor.op.name for tensor in concrete.inputs]
@@ -113,7 +115,7 @@ def _body(
     more: dict,
     **fields,
 ) -> Body:
-    """A graph without identities and needless edges, its shapes, and its inner bodies.
+    """A graph without identities and needless edges, the shapes, and inner bodies.
 
     Args:
         known, more: as of `Shapes`.
@@ -136,7 +138,7 @@ def _body(
 def _looked_into(
     functions: Mapping[str, function_pb2.FunctionDef], wanted: frozenset[str]
 ) -> set[str]:
-    """The functions in which something may be converted or has a gradient of its own, or that call
+    """The functions in which something may be converted or has another gradient, or that call
     such ones; a detector has thousands of others."""
     callers: dict[str, list[str]] = {}
     for name, function in functions.items():
@@ -209,7 +211,7 @@ def _inner(place: Place, node: Node, function, functions, looked_into) -> Body:
 
 
 def _stated_shapes(graph, view: GraphView):
-    """tensor -> the static shapes that it has, under each of its names, in the graph as traced.
+    """tensor -> the static shapes that it has, under each name, in the graph as traced.
 
     A GraphDef does not say what `set_shape` did, and inlining drops identities.
     """
@@ -285,7 +287,7 @@ def variables_of(captures: Mapping, moment: Mapping[int, tuple] = {}) -> dict:
     """key -> the variable behind a captured handle, of those that are one.
 
     Args:
-        moment: the id of a handle -> that handle, and the value that its variable is taken to have.
+        moment: the id of a handle -> that handle, and the value that the variable is taken to have.
     """
     variables = {}
     for key, handle in captures.items():
@@ -304,14 +306,13 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
 
     Returns: the graph, and what the functions that stay become when calls in them are inlined.
     """
-    original = {function.signature.name: function for function in graph_def.library.function}
+    original = definitions(graph_def)
     meta_graph = meta_graph_pb2.MetaGraphDef()
     meta_graph.graph_def.CopyFrom(graph_def)
-    for nodes in _node_lists(meta_graph.graph_def):
-        for node in nodes:
-            if ordering.LOWERING in node.attr:
-                node.attr[ordering.LOWERING].b = False
-            ordering.hide_own_gradient(node)
+    for node in all_nodes(meta_graph.graph_def):
+        if ordering.LOWERING in node.attr:
+            node.attr[ordering.LOWERING].b = False
+        ordering.hide_own_gradient(node)
     _unblock_compiled(meta_graph.graph_def, closed)
     _unblock_recurrent_layers(meta_graph.graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend([*fetches, *targets])
@@ -320,24 +321,23 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
     options = config.graph_options.rewrite_options
     options.min_graph_nodes = -1
     options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
-    rests = ordering.rests_on_edges(_node_lists(meta_graph.graph_def))
+    rests = ordering.rests_on_edges(all_nodes(meta_graph.graph_def))
     if rests or graph_def.library.function:  # With no optimizer named, all would run.
         options.optimizers.append("function")
     if not rests:
         options.optimizers.extend(["pruning", "dependency"])
     inlined = tf_optimizer.OptimizeGraph(config, meta_graph)
 
-    for nodes in _node_lists(inlined):
-        for node in nodes:
-            if ordering.LOWERING in node.attr:
-                node.attr[ordering.LOWERING].b = True
-            ordering.show_own_gradient(node)
-            node.attr.pop(_COLOCATED, None)  # with what may be gone
+    for node in all_nodes(inlined):
+        if ordering.LOWERING in node.attr:
+            node.attr[ordering.LOWERING].b = True
+        ordering.show_own_gradient(node)
+        node.attr.pop(_COLOCATED, None)  # with what may be gone
     for function in inlined.library.function:
         function.attr.pop(_SPECIALIZED, None)
-    functions = {f.signature.name: _copy(f) for f in inlined.library.function}
+    functions = {name: _copy(function) for name, function in definitions(inlined).items()}
     renew_read_only(inlined, functions)
-    # What stays keeps the definition that the caller's context already knows by its name, and with
+    # What stays keeps the definition that the caller's context already knows by that name, and with
     # it the functions that this calls, of which those that were inlined are left out above.
     functions = original | functions
     kept = [_copy(original.get(name, f)) for name, f in functions.items()]
@@ -367,7 +367,7 @@ def compiled_in(module: Module) -> frozenset[str]:
 
 def _unblock_compiled(graph_def: graph_pb2.GraphDef, closed: frozenset[str]) -> None:
     """Lets functions that XLA compiles be inlined where their sums of products may become ours."""
-    library = {function.signature.name: function for function in graph_def.library.function}
+    library = definitions(graph_def)
     unblocked = set()
     for name, function in library.items():
         if name in closed or not Attributes(function)[XLA].b:
@@ -384,11 +384,10 @@ def _unblock_compiled(graph_def: graph_pb2.GraphDef, closed: frozenset[str]) -> 
             function.attr.pop(key, None)
         for node in sums:
             node.attr[COMPILED_IN].s = name.encode()
-    for nodes in _node_lists(graph_def):
-        for node in nodes:
-            if unblocked.intersection(called_functions([node])):
-                for key in _INLINE_BLOCKERS:
-                    node.attr.pop(key, None)
+    for node in all_nodes(graph_def):
+        if unblocked.intersection(called_functions([node])):
+            for key in _INLINE_BLOCKERS:
+                node.attr.pop(key, None)
 
 
 def _unblock_recurrent_layers(graph_def: graph_pb2.GraphDef) -> None:
@@ -397,12 +396,6 @@ def _unblock_recurrent_layers(graph_def: graph_pb2.GraphDef) -> None:
         if Attributes(function)[_PREFERS].s == b"CPU":
             for key in (_IMPLEMENTS, _PREFERS):
                 function.attr.pop(key, None)
-
-
-def _node_lists(graph_def: graph_pb2.GraphDef):
-    yield graph_def.node
-    for function in graph_def.library.function:
-        yield function.node_def
 
 
 def _disarm_variable_shapes(graph_def: graph_pb2.GraphDef) -> None:

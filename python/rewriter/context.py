@@ -33,7 +33,7 @@ class Context:
         bfloat16: labels of the convolutions and products that computed in bfloat16.
         report: what was done and what was not.
         followers: the element-wise idioms; none before `find_followers` has run.
-        parts: of each part of the body that has reorders at its edges, the labels of its
+        parts: of each part of the body that has reorders at the edges, the labels of the
             convolutions; those that move most come first.
     """
 
@@ -50,7 +50,7 @@ class Context:
         return replace(self, **(run(body, self) or {}))
 
     def reason_to_leave(self, body: Body, node: Node) -> str | None:
-        """Why a node is left alone whatever it is: its device, a loss, the caller's wish."""
+        """Why a node is left alone whatever it is: the device, a loss, the caller's wish."""
         device = node.proto.device if node.proto is not None else ""
         if device and not device.upper().endswith(("CPU:0", "CPU:*")):
             return f"it is placed on {device}"

@@ -1,4 +1,4 @@
-"""What is worth converting: every number that says so, its reason, and the times it came from.
+"""What is worth converting: every number that says so, the reason, and the times behind it.
 
 Times are those of kernels and reorders on the machines named, with two threads. A size that is not
 known counts as 64 unless it is said otherwise.
@@ -29,7 +29,7 @@ def reads_plain(conv: Convolution, sizes: Iterable, is_shared: bool, feeds_depth
     Args:
         sizes: height, width and channels of what it reads.
         is_shared: whether others read that in blocks.
-        feeds_depthwise: whether a depthwise convolution reads its result, which then runs in its
+        feeds_depthwise: whether a depthwise convolution reads the result, which then runs in the
             pass over blocks.
     """
     if conv.in_channels < BLOCK:

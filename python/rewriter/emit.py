@@ -21,9 +21,9 @@ _MOST_FOLDED_BYTES = 64 << 20
 
 
 def write_nodes(module: Module, resource: str, options: Options) -> tf.Tensor | None:
-    """Gives every planned node its NodeDef; returns the bundle's values, if there are any.
+    """Gives every planned node a NodeDef; returns the bundle's values, if there are any.
 
-    Inner bodies come first. One that has converted nodes becomes a new function, which its
+    Inner bodies come first. One that has converted nodes becomes a new function, which the
     caller gets instead, and takes the bundle, read once outside, as one argument more. What weights
     alone determine lies in the bundle, unless these are live or memory is scarce: a bias of
     attention that is gathered from a table would be gathered in every call.
@@ -132,7 +132,7 @@ class _Calls:
         body.view.replace(Node(node.name, node.op, inputs, node.controls, proto))
 
     def _function(self, name: str, body: Body, takes: bool, hands_on: bool) -> str:
-        """Adds the function to the module; returns its name."""
+        """Adds the function to the module; returns the new name."""
         functions, new_name = self._module.functions, fresh_name(f"{name}_blockdnn_")
         weights = self.weights[body.name]
         if takes:

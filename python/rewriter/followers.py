@@ -1,7 +1,7 @@
 """Which element-wise idiom follows a tensor, and how a primitive absorbs it.
 
 Idioms are recognised once, the largest first from the outputs backwards, so that the
-Sigmoid inside a swish is never taken for an activation of its own. An absorbing
+Sigmoid inside a swish is never taken for an activation by itself. An absorbing
 primitive takes the name of the idiom's root, hence readers need no change.
 """
 

@@ -1,4 +1,4 @@
-"""Measures a rewritten function: as a whole, each region alone, and without some of its parts."""
+"""Measures a rewritten function: as a whole, each region alone, and without some parts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .report import Measured, PartTime, RegionTime
 
 MOST_PARTS = 8
 _ROUNDS, _WARMUP = 12, 3
-# Both compute the same tensor if they differ by less than this part of its largest value.
+# Both compute the same tensor if they differ by less than this part of the largest value.
 _SAME = 1e-2
 _REORDERS = ("BlockdnnReorder",)
 
 
 def measured(run, inputs: Sequence[tf.Tensor], reason: str) -> Measured:
-    """The times of the function before and after, of its regions, and without each part.
+    """The times of the function before and after, of regions, and without each part.
 
     Args:
         run, inputs: as of `autotune.fastest`.
@@ -87,7 +87,7 @@ def _fastest(calls: Sequence[Callable]) -> list[float]:
 
 
 def _edges(view: GraphView, node: Node) -> tuple[list[Ref], list[Ref]]:
-    """What the region reads, each tensor once, and those of its results that are read."""
+    """What the region reads, each tensor once, and those results that are read."""
     ports = len(node.attr["Tout"].list.type) if node.op == REGION else 1
     results = [Ref(node.name, port) for port in range(ports)]
     return list(dict.fromkeys(node.inputs)), [ref for ref in results if view.use_count(ref)]
@@ -115,7 +115,7 @@ def _depend_on_inputs(module: Module) -> set[str]:
 
 
 def _values(module: Module, refs, inputs: Sequence[tf.Tensor]) -> dict[Ref, tf.Tensor]:
-    """The tensors that the function computes of its inputs; variables are as if captured."""
+    """The tensors that the function computes of the inputs; variables are as if captured."""
     values = {}
     for name, value in zip(module.main.inputs, inputs, strict=True):
         if isinstance(value, tf.Variable):
@@ -145,17 +145,17 @@ def _plain(values: np.ndarray, shape: tf.TensorShape) -> np.ndarray:
 
 
 def _call(module: Module, values: Mapping[Ref, tf.Tensor], wanted: list[Ref]) -> Callable:
-    """A call of no arguments that computes the tensors `wanted` of those that are given."""
+    """A call of no arguments that computes the tensors `wanted` of those in `values`."""
     return functools.partial(call_flat, computing(module, values, wanted), list(values.values()))
 
 
 def computing(module: Module, values: Mapping[Ref, tf.Tensor], wanted: list[Ref]):
-    """A ConcreteFunction that computes the tensors `wanted` of others like those that are given."""
+    """A ConcreteFunction that computes the tensors `wanted` of others like those in `values`."""
     view = module.main.view.copy()
     view.fetches, view.targets = list(wanted), []
     names = []
     for ref, tensor in values.items():
-        names.append(view.add(make_node("given", "Placeholder", dtype=tensor.dtype)).name)
+        names.append(view.add(make_node("input", "Placeholder", dtype=tensor.dtype)).name)
         view.replace_uses(ref, Ref(names[-1]))
     view.prune(keep_ops=())
     graph_def = view.to_graph_def()

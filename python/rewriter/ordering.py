@@ -7,7 +7,7 @@ from ..graph import Constants, GraphView, Node, Ref, called_functions, has_gradi
 from ..graph.families import FRAMES, READS
 from ..tensorflow_private import dtypes, op_def_registry, ops
 
-# On a node, the name under which its gradient is registered in the place of its op's.
+# On a node, the name under which the gradient is registered in the place of the op's.
 GRADIENT = "_gradient_op_type"
 LOWERING = "_lower_using_switch_merge"
 # Ops that a function runs for their results only, though TensorFlow lists them as stateful.
@@ -17,7 +17,7 @@ _NO_GRADIENT = frozenset({"StopGradient", "PreventGradient"})
 _HIDDEN = "blockdnn_"
 IDENTITIES = _NO_GRADIENT | {"Identity", "IdentityN"}
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-# A loaded SavedModel names all its reads as side effects: 263 of MobileNetV2.
+# A loaded SavedModel names all reads as side effects: 263 of MobileNetV2.
 _STANDS_FOR_OTHERS = frozenset({*IDENTITIES, *PURE_READS, "NoOp"})
 # They have no effect but to fail.
 _CHECKS = frozenset({"CheckNumerics", "EnsureShape"})
@@ -34,7 +34,7 @@ def relax(view: GraphView, constants: Constants) -> None:
 
 
 def hide_own_gradient(node: node_def_pb2.NodeDef) -> None:
-    """Makes an identity with a gradient of its own an op that Grappler does not drop."""
+    """Makes an identity with another gradient an op that Grappler does not drop."""
     if node.op in _NO_GRADIENT or (node.op in IDENTITIES and GRADIENT in node.attr):
         types = list(node.attr["T"].list.type) or [node.attr["T"].type]
         for key in ("Tin", "Tout"):
@@ -60,7 +60,7 @@ def show_own_gradient(node: node_def_pb2.NodeDef) -> None:
 
 
 def has_own_gradient(node) -> bool:
-    """Whether a Node or NodeDef may have another gradient than its formula."""
+    """Whether a Node or NodeDef may have another gradient than the formula."""
     return node.op in _NO_GRADIENT or (GRADIENT in node.attr and node.op not in CALLS)
 
 
@@ -170,14 +170,13 @@ def _is_of_tensorflow(name: str) -> bool:
     return function.__module__.startswith("tensorflow.") and function.__module__.endswith(modules)
 
 
-def rests_on_edges(node_lists) -> bool:
+def rests_on_edges(nodes: list) -> bool:
     """Whether effects beside branches and loops need control edges where data has a path, too.
 
-    Grappler's pruning and its dependency optimizer drop an edge beside such a path. But TensorFlow
+    Grappler's pruning and dependency optimizer drop an edge beside such a path. But TensorFlow
     makes switches of branches and loops when the function is called, and then not all that lies in
-    one waits for all of its inputs.
+    one waits for all inputs.
     """
-    nodes = [node for nodes in node_lists for node in nodes]
     if not any(LOWERING in node.attr for node in nodes):
         return False
     op_names = {node.op for node in nodes if not any(called_functions([node]))} - PURE_READS

@@ -21,7 +21,7 @@ from ..tensorflow_private import (
 )
 from .capture import import_flat
 
-# The graph brings its own ordering; TensorFlow's would tie loops of version 1 in knots.
+# The graph brings ordering with it; TensorFlow's would tie loops of version 1 in knots.
 _ATTRIBUTES = {"_disable_acd": True}
 
 
@@ -111,7 +111,7 @@ def _release_with(graph, names: list[str]) -> None:
 
 
 def _arguments(original, count: int):
-    """The structured signature and its type; pruned graphs of version 1 only have tensors.
+    """The structured signature and the type of it; pruned graphs of version 1 only have tensors.
 
     Of variables, which TensorFlow does not hand to a function that is traced anew, so are handles.
     """

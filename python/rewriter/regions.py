@@ -43,7 +43,7 @@ LIGHT_OPS = frozenset(
     "Min Pack Pad PadV2 Prod Rank Reshape Roll SelectV2 Shape Size Slice Softmax Split Squeeze "
     "StopGradient StridedSlice Sum TopKV2 Transpose Unpack".split()
 ).union(UNARY, BINARY, COMPARISONS)
-# They write into what they read if nobody else holds it; a region's inputs are held by its caller.
+# They write into what they read if nobody else holds it; a region's inputs are held by the caller.
 _OVERWRITE = frozenset({"BlockdnnUpdateSlice"})
 # What TensorFlow makes one op with the bias, or the bias and activation, behind it.
 _PRODUCTS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul"})
@@ -103,7 +103,7 @@ def form_regions(
 
 
 def count_regions(module: Module) -> int:
-    """How many regions the finished function has, those of its loops and conditions included."""
+    """How many regions the finished function has, those in loops and conditions included."""
     return sum(op.startswith(_OURS) for _, op in _all_ops(module, inside=False))
 
 
@@ -162,7 +162,7 @@ def is_ours(node: Node) -> bool:
 
 
 def is_converted(module: Module) -> bool:
-    """Whether anything in its bodies is of ours, planned or there before."""
+    """Whether anything in the bodies is of ours, planned or there before."""
     return any(node.op.startswith(_OURS) for body in module.bodies for node in body.view)
 
 
@@ -206,7 +206,7 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
 
     signature = function.signature
     # Results of functions are called as their nodes are, in small letters. A node that is called
-    # so itself is renamed, and is saved with the shapes of what has its new name in the graph.
+    # so itself is renamed, and is saved with the shapes of what has the new name in the graph.
     region_node = make_node(
         REGION,
         REGION,
@@ -227,9 +227,9 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
 
 
 def _join(view: GraphView, node: Node) -> Node:
-    """A concatenation by threads of ours, if its axis is known; of integers, it may be of shapes.
+    """A concatenation by threads of ours, if the axis is known; of integers, it may be of shapes.
 
-    TensorFlow's takes threads of its pool, which look for more work long after it is done.
+    TensorFlow's takes threads of a pool, which look for more work long after it is done.
     """
     *values, axis = node.inputs
     producer, dtype = view.producer(axis), dtypes.as_dtype(node.attr["T"].type)

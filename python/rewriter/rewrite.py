@@ -1,6 +1,6 @@
 """A run of the rewriter: a function in, the same function on blocked convolutions out.
 
-A function is captured once; the passes then run over its graph in their order, and what they
+A function is captured once; the passes then run over the graph in their order, and what they
 planned is written into a new function. Every pass may skip; the graph stays right. One that fails
 costs itself: what it did is undone, and the others run.
 
@@ -26,7 +26,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from .._launch import is_command_line
-from ..errors import warn
+from ..errors import describe, warn
 from ..graph import Body, Module, Sizes, Verifier, check_edges
 from ..graph.families import BEGINNINGS, SUMS
 from ..native import library, without_collection
@@ -137,7 +137,7 @@ def optimize_concrete(
         if example is None:
             inputs = verify.random_inputs(concrete, batch=1)
         else:
-            inputs = verify.given_inputs(concrete, example)
+            inputs = verify.bind_example(concrete, example)
     library()
     start = time.perf_counter()
     run = Rewrite(concrete, options, bundles or Bundles())
@@ -196,7 +196,7 @@ def optimize_concrete(
 class Rewrite:
     """One function being rewritten.
 
-    It reads the original and writes only what it made itself. `again` is another run with other
+    It reads the original and writes only what it created itself. `again` is another run with other
     decisions: those of autotuning, of the search for a precision, of weights that have changed.
 
     Attributes:
@@ -205,12 +205,12 @@ class Rewrite:
         lowering: how the precision is lowered; None for float32.
         held: batches by which the loss of precision is judged.
         function: the result; the original where nothing is converted.
-        variables: those that were made for it: the bundle and copies of others.
+        variables: those that were created for it: the bundle and copies of others.
         report: what was done and what was not.
-        parts: of each part of the graph that has reorders at its edges, the labels of its
+        parts: of each part of the graph that has reorders at the edges, the labels of the
             convolutions; those that move most come first.
         read: (handle, value) of each variable whose value is part of the function.
-        structure: of its graph, all but the weights; for live ones.
+        structure: of the graph, all but the weights; for live ones.
         sizes: what sizes of arguments tell of those of results.
         steps: the steps and passes of this run, and of those that it led to; the last one fails.
     """
@@ -294,7 +294,7 @@ class Rewrite:
         return module
 
     def write(self, module: Module) -> dict[str, tf.Tensor]:
-        """Writes what is planned; returns what variables made for it hold, by placeholder."""
+        """Writes what is planned; returns the values of new variables by placeholder."""
         self.steps.append("emit")
         resource = module.main.view.unique_name(BUNDLE)
         values = emit.write_nodes(module, resource, self.options)
@@ -311,7 +311,7 @@ class Rewrite:
         return variables
 
     def emit(self, module: Module) -> Module:
-        """The module with all nodes written, and with the variables made for it."""
+        """The module with all nodes written, and with the new variables."""
         values = self.write(module).items()
         variables = {name: self.bundles.variable(value) for name, value in values}
         self.variables = list(variables.values())
@@ -469,22 +469,18 @@ def _labels(module: Module) -> list[str]:
 
 def _note_failure(report: Report, where: str, run: str, error: Exception) -> None:
     """Says in the report that the pass `run` was left out."""
-    what = f"{where}: the pass {run} failed and was left out: {_line(error)}"
+    what = f"{where}: the pass {run} failed and was left out: {describe(error)}"
     report.warnings.append(f"{what} (report.error has the traceback)")
     report.error = (report.error or "") + "".join(traceback.format_exception(error))
 
 
 def _report_of_failure(name: str, step: str, error: Exception) -> Report:
     """Says in a warning and in a report that a step raised `error` and nothing was converted."""
-    what = f"the rewriter failed in {step}: {_line(error)}"
+    what = f"the rewriter failed in {step}: {describe(error)}"
     warn(f"{name} stays as it was: {what} (report.error has the traceback)")
     report = Report(error="".join(traceback.format_exception(error)))
     report.decline(name, what)
     return report
-
-
-def _line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def _frozen(concrete, module: Module, variables: Mapping, bundles: Bundles) -> list[str]:

@@ -93,7 +93,7 @@ def time_of(times) -> str:
 
 
 def full(report) -> str:
-    """Every op of ours, and each node that stayed, with its reason."""
+    """Every op of ours, and each node that stayed, with the reason."""
     cut, lines = report.prefix, [short(report)]
     if cut:
         lines += ["", f"names below are without {cut}"]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import tensorflow as tf
 
-from ..graph import Body, Module, Ref, called, first_argument, restore_library
+from ..graph import Body, Module, Ref, all_nodes, called, first_argument, restore_library
 from ..native import library
 from ..tensorflow_private import (
     base,
@@ -40,7 +40,7 @@ _NUMBERED = re.compile(r"(_blockdnn_|^blockdnn_region_)\d+$")
 class Bundles:
     """The variables of functions that are in use, so that those with the same weights share them.
 
-    What calibration and searches made and dropped is gone.
+    What calibration and searches created and dropped is gone.
 
     Attributes:
         moment: the id of a variable's handle -> that handle, and the value that functions have
@@ -77,7 +77,7 @@ class Bundles:
         return bool(self.moment) and id(variable.handle) not in self.moment
 
     def variable(self, values) -> tf.Variable:
-        """A variable that has these values: an array, or a tensor, of which no copy is made."""
+        """A variable that has these values: an array, or a tensor, which is not copied."""
         array = np.asarray(values)
         alike = self._variables.setdefault((array.dtype, array.shape, _beginning(array)), [])
         for variable in (ref() for ref in alike):
@@ -96,7 +96,7 @@ class Bundles:
 
 
 def is_folded(item) -> bool:
-    """Whether it is a variable that `Bundles` made."""
+    """Whether it is a variable that `Bundles` created."""
     return isinstance(item, tf.Variable) and item.name.startswith(BUNDLE)
 
 
@@ -140,7 +140,7 @@ def _handles(item) -> list:
     try:
         if isinstance(item, base.Trackable) and hasattr(item, "handle"):
             return [item.handle]
-    except ValueError:  # of a variable that a strategy distributes: those of its replicas
+    except ValueError:  # of a variable that a strategy distributes: those of the replicas
         return [array.handle for array in getattr(item, "values", None) or item.value.values]
     if hasattr(item, "_resource_handle") or hasattr(type(item), "resource_handle"):
         return [item.resource_handle]
@@ -162,7 +162,7 @@ def _reachable(roots: Iterable):
 
 
 def _named(item) -> list:
-    """What a function closes over, and the globals and attributes of them that its code names."""
+    """What a function closes over, and the globals and attributes of them that the code names."""
     if (getattr(item, "__module__", None) or "").partition(".")[0] in _LIBRARIES:
         return []
     if isinstance(item, (list, tuple)):
@@ -194,7 +194,7 @@ def _named(item) -> list:
 def _is_filled(cell) -> bool:
     try:
         _ = cell.cell_contents
-    except ValueError:  # of a name that nobody has given a value yet
+    except ValueError:  # of a name that has no value yet
         return False
     return True
 
@@ -237,8 +237,8 @@ class Live:
     def __init__(self, run, remake: Callable):
         """
         Args:
-            run: the Rewrite that made the function.
-            remake: () -> what takes its place.
+            run: the Rewrite whose result the function is.
+            remake: () -> what replaces it.
         """
         self.read, self._run, self._remake = run.read, run, remake
 
@@ -269,7 +269,7 @@ class Live:
 
 
 def structure(module: Module) -> bytes:
-    """A hash of all that the module computes but for the values of its variables."""
+    """A hash of all that the module computes but for the values of variables."""
     graph_def, numbers = module.main.view.to_graph_def(), {}
     restore_library(graph_def, module.functions)
 
@@ -279,12 +279,10 @@ def structure(module: Module) -> bytes:
             lambda match: match[1] + str(numbers.setdefault(name, len(numbers))), name
         )
 
-    functions = graph_def.library.function
-    for nodes in (graph_def.node, *(function.node_def for function in functions)):
-        for node in nodes:
-            for _, attr in sorted(node.attr.items()):  # A map has no order.
-                for function in [attr.func] if attr.HasField("func") else attr.list.func:
-                    renumber(function)
-    for function in functions:
+    for node in all_nodes(graph_def):
+        for _, attr in sorted(node.attr.items()):  # A map has no order.
+            for function in [attr.func] if attr.HasField("func") else attr.list.func:
+                renumber(function)
+    for function in graph_def.library.function:
         renumber(function.signature)
     return hashlib.sha256(graph_def.SerializeToString(deterministic=True)).digest()

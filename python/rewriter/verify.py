@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..errors import UserError, VerificationError
-from ..graph import GraphView, Module, Ref, called_functions
+from ..graph import GraphView, Module, Ref, called_functions, definitions
 from ..measuring.difference import apart, largest_difference
 from ..tensorflow_private import (
     call_flat,
@@ -34,7 +34,7 @@ TOLERANCES = {
 }
 _SIDE = 64  # of unknown sizes but the batch
 _WRITES_VARIABLES = ("Assign", "Resource", "Rng", "Stateful")  # how the names of such ops begin
-_ACTS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # graph -> its `effects`
+_ACTS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # graph -> `effects` of it
 
 
 def check_signature(original, rewritten) -> None:
@@ -106,7 +106,7 @@ def unchanged(concrete, inputs=()):
     """Restores the variables that the function assigns meanwhile to their values.
 
     Args:
-        inputs: its arguments, of which variables keep their values, too.
+        inputs: the arguments, of which variables keep their values, too.
     """
     handles = [*concrete.captured_inputs, *(x.handle for x in inputs if isinstance(x, tf.Variable))]
     writes = any(_writes_variable(op) for _, op, _ in effects(concrete))
@@ -134,14 +134,14 @@ def _writes_variable(op: str) -> bool:
 
 
 def effects(concrete) -> list[tuple[str, str, tf.DType | None]]:
-    """(node, op, its attribute dtype) of all that assigns, acts outside or draws."""
+    """(node, op, attribute dtype) of all that assigns, acts outside or draws."""
     graph = concrete.graph
     if graph not in _ACTS:
         fetches = [Ref.parse(tensor.name) for tensor in results_of(concrete)]
         graph_def = graph.as_graph_def()
         view = GraphView(graph_def, fetches, [op.name for op in graph.control_outputs])
         view.prune(keep_ops=())
-        functions = {function.signature.name: function for function in graph_def.library.function}
+        functions = definitions(graph_def)
         nodes, seen = list(view), set()
         for node in nodes:  # It grows by those of the functions that these call.
             new = set(called_functions([node])) & functions.keys() - seen
@@ -168,7 +168,7 @@ def outputs(concrete, inputs) -> list[tuple]:
 
 
 def _where(wanted: np.ndarray, got: np.ndarray) -> str:
-    """The element that is farthest off, with both of its values."""
+    """The element that is farthest off, with both values."""
     if wanted.shape != got.shape:
         return f"its shape was {wanted.shape}, became {got.shape}"
     by = apart(wanted, got) if wanted.dtype.kind in "fc" else wanted != got
@@ -186,7 +186,7 @@ def random_inputs(concrete, *, batch: int = 2, seed: int = 0) -> list:
     return [wrap(_random(dtype, shape, rng, batch)) for _, dtype, shape, wrap in _takes(concrete)]
 
 
-def given_inputs(concrete, example) -> list:
+def bind_example(concrete, example) -> list:
     """The arguments of `example`, a list or one tensor, as the function takes them.
 
     Raises:

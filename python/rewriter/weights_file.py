@@ -15,7 +15,7 @@ from ..native import c_call, library
 from ..tensorflow_private import asset, resource
 
 _ALIGN = 64  # bytes
-_LEAST = 1 << 20  # bytes: a page or two of its own is no gain
+_LEAST = 1 << 20  # bytes: a page or two by itself is no gain
 # What is written at once lies together in the system's cache, and is resident as one when a bias
 # is read: as much as small parts of a bundle lie together.
 _AT_ONCE = 1 << 16
@@ -59,7 +59,7 @@ def _write(file, values: np.ndarray) -> None:
 
 
 def checked(weights: tf.Tensor) -> tf.Tensor:
-    """The tensor, before it is read here, where a page that its file has lost would be a signal.
+    """The tensor, before it is read here, where a page that the file has lost would be a signal.
 
     Raises:
       ValueError: somebody has written into the file in which it lies.
@@ -91,10 +91,10 @@ def write(file, arrays: Iterable[np.ndarray]) -> list[int]:
 
 
 class SavedWeights(resource.CapturableResource):
-    """A variable of weights as a SavedModel has it: loading maps its values from an asset.
+    """A variable of weights as a SavedModel has it: loading maps the values from an asset.
 
     It stands in the variable's place while that is saved. TensorFlow makes and initialises such
-    resources as it does its tables, in `tf.saved_model.load`, sessions and Serving alike.
+    resources as it does tables, in `tf.saved_model.load`, sessions and Serving alike.
     """
 
     def __init__(self, variable: tf.Variable, file: asset.Asset, offset: int):
@@ -105,7 +105,7 @@ class SavedWeights(resource.CapturableResource):
         self._track_trackable(file, "file")
 
     def _create_resource(self):
-        """A variable of its own each time, which goes with the last function that has it."""
+        """A new variable each time, which goes with the last function that has it."""
         return library().blockdnn_weights_variable(self._dtype, self._shape)
 
     def _initialize(self):
@@ -130,7 +130,7 @@ def saved_weights(variables: Sequence[tf.Variable], path: str) -> list[SavedWeig
 
 
 def loaded_weights(thing) -> list:
-    """Of what was loaded in the place of SavedWeights: that, and its asset; of others nothing."""
+    """Of what was loaded in the place of SavedWeights: that, and the asset; of others nothing."""
     functions = getattr(getattr(thing, "_initialize", None), "concrete_functions", ())
     ops_of = (op.type for f in functions for op in f.graph.get_operations())
     return [thing, thing.file] if "BlockdnnLoadWeights" in ops_of else []

@@ -1,6 +1,6 @@
 """The demo: edges in pictures, found by a trained network before and after optimising it.
 
-Its page has a slider over each picture, between what the two models found.
+The page has a slider over each picture, between the results of the two models.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KINDS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """One picture and what the two models made of it.
+    """One picture and the results of the two models.
 
     Attributes:
       name: of the file.
@@ -53,7 +53,7 @@ class DemoResult:
     Attributes:
       model, optimised_model: folders of the two SavedModels.
       page: the written HTML file.
-      pictures: what was found in each.
+      pictures: the results of each.
     """
 
     model: pathlib.Path
@@ -81,7 +81,7 @@ def run_demo(
     """Makes two SavedModels and one page in `folder`; a network that is there is used again.
 
     Args:
-      folder: made if it does not exist.
+      folder: created if it does not exist.
       pictures: a folder of pictures, of which the first twelve count, or one picture file; a
         photograph that scikit-image brings along by default.
       runs: counted runs of each model on the first picture; the others have three.
@@ -181,7 +181,7 @@ def _network_input(photograph: np.ndarray) -> np.ndarray:
 
 
 def save_network(folder: str | os.PathLike) -> None:
-    """Writes HED with its trained weights as a SavedModel.
+    """Writes HED with trained weights as a SavedModel.
 
     Its signature takes image, float32 [N, H, W, 3] (see `_network_input`), any N, H and W, and
     returns edges, float32 [N, H, W, 1] from 0 to 1.

@@ -1,6 +1,6 @@
 """Pictures of a tensor in memory, as coloured text: on a terminal, or in an SVG file.
 
-A table has the elements by their indices, and in each cell its place in memory, which its colour
+A table has the elements by their indices, and in each cell the place in memory, which the colour
 shows, too. Above it stands the place as a formula.
 """
 
@@ -92,7 +92,7 @@ class Picture:
         return [*head, Text(), *self._elements(), Text(), _legend()]
 
     def _formula(self) -> str:
-        """offset(n, c, h, w) as a sum, its terms in memory order."""
+        """offset(n, c, h, w) as a sum, with terms in memory order."""
         desc, terms = self.desc, []  # (elements from one to the next, the term)
         for d, (letter, block) in enumerate(zip(self.letters, desc.blocks, strict=True)):
             terms.append((desc.strides[d], letter if block == 1 else f"{letter}/{block}"))
@@ -198,7 +198,7 @@ def letters_of(layout: str | None, rank: int) -> str:
 
 
 def _some(count: int, most: int) -> list[int | None]:
-    """`range(count)` or, where that is longer than `most`, its ends with None between them."""
+    """`range(count)` or, where that is longer than `most`, the ends with None between them."""
     if count <= most:
         return list(range(count))
     first, last = (most - 1) // 2, most // 2

@@ -26,7 +26,7 @@ class Row:
     """One op of a graph, or the heading of a region.
 
     Attributes:
-        node, op: its name and type.
+        node, op: name and type.
         name: the part of the name that tells it from others.
         kind: "input", "ours", "reorder", "left", "unfused" or "plain", or "region" for a heading.
         note: a few words after the name.
@@ -140,7 +140,7 @@ def _with_headings(rows: list[Row], report) -> list[Row]:
 
 
 def _describer(report) -> Callable[[Node, str], tuple[str, str, str]]:
-    """describe(node, its first input) -> (the part of its name to show, its kind, a note)."""
+    """describe(node, first input) -> (the part of the name to show, the kind, a note)."""
     cut = report.prefix
     reasons, unfused = dict(report.declined), dict(report.unfused)
     details = {item.node: item.details for item in report.converted}
@@ -196,7 +196,7 @@ def section(name: str, report, before: list[Row], after: list[Row]) -> str:
 
 
 def _losses(report) -> str:
-    """A bar a layer, in the order in which they run, and one an output: its signal to noise."""
+    """A bar a layer, in the order in which they run, and one an output: signal to noise."""
     precision = report.precision
     layers = [layer for layer in precision.layers if layer.snr is not None] if precision else []
     if not layers:

@@ -1,4 +1,4 @@
-"""One rewritten function as a callable: flat tensors in, its own structure out."""
+"""One rewritten function as a callable: flat tensors in, the function's structure out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @unconverted
 class Call:
-    """A rewritten function with its arguments bound.
+    """A rewritten function with arguments bound.
 
     Eager calls skip TensorFlow's Python layers and, where only converted and cheap ops are left,
     its executor. Calls inside another function take their usual way. Gradients are those of the
@@ -53,7 +53,7 @@ class Call:
         """
         Args:
             rewritten: what `optimize_concrete` returned.
-            original: the ConcreteFunction that was rewritten; its type binds arguments.
+            original: the ConcreteFunction that was rewritten; the type of it binds arguments.
             weights: weak references to the original's trainable variables.
             bound: as `_bind_as` takes it.
         """
@@ -67,8 +67,8 @@ class Call:
         """Binds arguments as the original does.
 
         Args:
-            defaults: name of an argument -> its default, where that is no Python value.
-            takes_names: whether it is called by the names of its tensors, too, as
+            defaults: name of an argument -> default, where that is no Python value.
+            takes_names: whether it is called by the names of tensors, too, as
                 ConcreteFunctions are.
         """
         self._type, self._defaults = type_of(original), defaults
@@ -91,7 +91,7 @@ class Call:
         return self._dispatch(flat) if results is NotImplemented else results
 
     def follow(self) -> Call:
-        """What a call runs: itself, since its weights are a snapshot."""
+        """What a call runs: itself, since the weights are a snapshot."""
         return self
 
     def bind(self, args: tuple, kwargs: dict) -> Sequence:
@@ -152,7 +152,7 @@ class Call:
         return self._after_packing(self._pack(self._run(tensors + self._captured)))
 
     def _run_flat(self, inputs: list) -> list:
-        """The function where somebody may want its gradient, or inside another function."""
+        """The function where somebody may want the gradient, or inside another function."""
         results = self.concrete._call_flat(inputs, self.concrete.captured_inputs)
         flat = tf.nest.flatten(results, expand_composites=True)
         flat = [result for result in flat if result is not None]

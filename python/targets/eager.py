@@ -38,11 +38,11 @@ def eager_path(
         concrete: a ConcreteFunction.
         pack: list of eager tensors -> what a call returns.
         keeps_memory: whether the memory of intermediate tensors may be kept between calls.
-        ops: that it runs; those of its graph by default.
+        ops: that it runs; those of the graph by default.
 
     Returns:
         Eager tensors and NumPy arrays -> what `pack` returned, or NotImplemented where TensorFlow
-        has to dispatch: where the function holds an op that gains from its executor or its graph
+        has to dispatch: where the function holds an op that gains from the executor or the graph
         optimisers, on arguments that have not the function's shapes and dtypes, inside functions,
         under tapes, op callbacks and asynchronous executors, on custom devices, and for whatever
         fails, which fails again there with TensorFlow's message.
@@ -108,7 +108,7 @@ def _arrays(values, dtypes: list[np.dtype | None]):
 
 
 def are_light(ops: set[str]) -> bool:
-    """Whether none of the ops gains from TensorFlow's executor or its graph optimisers."""
+    """Whether none of the ops gains from TensorFlow's executor or graph optimisers."""
     others = {op for op in ops if not op.startswith("Blockdnn")} - _AROUND_REGIONS
     return not others or others <= rewriter.LIGHT_OPS
 

@@ -120,7 +120,7 @@ def probes(args: tuple, kwargs: dict, numbered: bool = False) -> tuple[tuple, di
     """The same arguments with a distinct eager tensor for each leaf, and these tensors in order.
 
     Args:
-        numbered: whether each tensor holds its position in that order, and not its values.
+        numbered: whether each tensor holds the position in that order, and not the values.
     """
     probed: list = []
 
@@ -157,7 +157,7 @@ def mapped(function: Callable, value):
 def places(taken: Sequence, probed: Sequence) -> list | None:
     """For each tensor that a function takes the number of the leaf that it is, or itself.
 
-    None where a leaf was cast, or its rank was changed, on the way. Inputs that are no leaves come
+    None where a leaf was cast, or the rank was changed, on the way. Inputs that are no leaves come
     from Python values, which belong to the form.
     """
     number = {id(tensor): i for i, tensor in enumerate(probed)}

@@ -74,7 +74,7 @@ class Keras(Target):
     def result(self):
         model, settings = self.target, self.settings
         find = self._read or weakref.ref(model)
-        if is_own(type(model)):  # What it is called with decides, and its methods.
+        if is_own(type(model)):  # What it is called with decides, and methods.
             find = functools.partial(lambda model: model, model)
         make = Inference(find, settings, self.bundles)
         if not self._read:  # Without the original nothing is converted.
@@ -86,7 +86,7 @@ class Keras(Target):
         return wrap(model, function, f"{model.name}_optimized")
 
     def restored(self, name: str, stand_in: KerasFunction | None):
-        """The result of that name, converted when its weights are loaded.
+        """The result of that name, converted when the weights are loaded.
 
         Args:
             stand_in: another result, whose functions it has until then.
@@ -104,7 +104,7 @@ class Keras(Target):
     def _convert_plain_calls(self, make: "Inference", function: KerasFunction) -> None:
         """Converts the function for what plain calls give; a remark says where these have to come.
 
-        Where each size has a function of its own, that of the example is the one that is saved.
+        Where each size has a separate function, that of the example is the one that is saved.
         """
         model, signature = self.target, self.settings.input_signature
         specs = self._specs()
@@ -161,7 +161,7 @@ class Keras(Target):
 
 
 def trace(model, specs: tuple) -> tuple:
-    """(the inference, its masks or None), and the seconds that tracing takes.
+    """(the inference, masks or None), and the seconds that tracing takes.
 
     Raises:
         OpenSizesError: Keras can trace it only with known sizes.
@@ -182,7 +182,7 @@ def trace(model, specs: tuple) -> tuple:
 
 
 def _counts_steps(model) -> bool:
-    """Whether a TimeDistributed of Keras 3 may get a number of steps that its graph does not know.
+    """Whether a TimeDistributed of Keras 3 may get a number of steps that the graph does not know.
 
     It then goes over as many as the batch has samples.
     """
@@ -251,7 +251,7 @@ class Inference:
         ]
 
     def config(self) -> dict:
-        """The original without its weights, and how it was optimised, as JSON takes them.
+        """The original without weights, and how it was optimised, as JSON takes them.
 
         Raises:
             NotImplementedError: the original is gone, or there are calibration data.
@@ -310,12 +310,12 @@ class Inference:
 
 
 def _of_value(value):
-    """A variable is its value, at each call."""
+    """The value of a variable at this call; of all else itself."""
     return tf.TensorSpec(value.shape, value.dtype) if isinstance(value, tf.Variable) else value
 
 
 def _as_it_is(error: Exception) -> Exception:
-    """An error to whose one line Keras adds no list of arguments on its way out."""
+    """An error to whose one line Keras adds no list of arguments on the way out."""
     error._keras_call_info_injected = True
     return error
 

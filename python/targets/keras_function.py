@@ -1,6 +1,6 @@
 """The rewritten functions of a Keras model, and how calls of it find them.
 
-Keras is asked once for each form of a call where its arguments go; later calls of that form do
+Keras is asked once for each form of a call where arguments go; later calls of that form do
 without Keras.
 """
 
@@ -26,7 +26,7 @@ NO_WEIGHTS = (
     'tf_blockdnn.optimize again, or once with weights="live"'
 )
 
-# Of the results in this process: what stands for one in a configuration -> its functions.
+# Of the results in this process: what stands for one in a configuration -> the functions.
 FUNCTIONS: weakref.WeakValueDictionary[str, "KerasFunction"] = weakref.WeakValueDictionary()
 
 
@@ -35,7 +35,7 @@ class KerasFunction(OptimizedFunction):
     """The rewritten functions of a Keras model, as `fast.optimized` has them.
 
     Attributes:
-        original: the model, where its methods may want what it holds; or None.
+        original: the model, where methods may want what it holds; or None.
         of_function: makes the optimised function of a tf.function.
         traced: the functions that Keras's own of each step call.
         name_results: nested results -> their names in a signature, where Keras writes others there
@@ -110,7 +110,7 @@ class KerasFunction(OptimizedFunction):
         return with_names(self.concrete, self.name_results)
 
     def call(self, model, args: tuple, kwargs: dict):
-        """A call of the model, past Keras where it is known what Keras makes of its arguments."""
+        """A call of the model, past Keras where it is known what Keras makes of the arguments."""
         form = form_of_call(args, kwargs) if context.executing_eagerly() else None
         if form is None:
             args, kwargs = tf.nest.map_structure(_value_of, (args, kwargs))
@@ -161,5 +161,5 @@ class KerasFunction(OptimizedFunction):
 
 
 def _value_of(value):
-    """A variable is its value, at each call."""
+    """The value of a variable at this call; of all else itself."""
     return tf.convert_to_tensor(value) if isinstance(value, tf.Variable) else value

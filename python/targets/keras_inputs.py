@@ -45,7 +45,7 @@ def arguments(signature: inspect.Signature, args: tuple, kwargs: dict) -> tuple[
         signature: that of `call`, without `self`; `training` is left out.
 
     Raises:
-        TypeError: not its arguments.
+        TypeError: not the arguments of `call`.
     """
     bound = signature.bind(*args, **kwargs)
     bound.arguments.pop("training", None)
@@ -91,7 +91,7 @@ def input_specs(model) -> tuple[tuple, dict]:
     """TensorSpecs, or structures of them, in the place of the model's arguments.
 
     Raises:
-        LookupError: nobody knows its shapes.
+        LookupError: nobody knows the shapes.
     """
     if specs := _symbolic(model) or _keras_2(model) or _built(model):
         args, kwargs = specs
@@ -131,7 +131,7 @@ def with_names(concrete, names: Callable | None):
 
 
 def trace_masks(model, args, kwargs):
-    """The inference, and where its results carry masks these, {place: mask}; otherwise None.
+    """The inference, and where results carry masks these, {place: mask}; otherwise None.
 
     Keras keeps masks as attributes of tensors, which end with the trace: they have a function of
     their own.
@@ -182,7 +182,7 @@ def _spec_of(x):
 
 
 def _keras_2(model):
-    """What Keras 2 writes into a SavedModel: of its symbolic inputs, or of the first call."""
+    """What Keras 2 writes into a SavedModel: of symbolic inputs, or of the first call."""
     if not hasattr(model, "save_spec"):
         return None
     saved = model.save_spec(dynamic_batch=True)

@@ -81,11 +81,11 @@ def _refuse(error: type[Exception], text: str) -> Callable:
 if TYPE_CHECKING:
     from keras import Model as _Model
 else:
-    _Model = object  # Its class is made for the model that it stands for.
+    _Model = object  # A class is created for each model.
 
 
 class OptimizedKerasModel(_Model):
-    """What an optimised model has beside what a keras.Model of its class has.
+    """What an optimised model has beside what a keras.Model of the class has.
 
     `fast(x)`, `predict`, `evaluate` and `export` work as for the original, with all that its class
     adds to them; it may be a layer of another model. It infers whatever `training` says, and has no
@@ -114,7 +114,7 @@ class OptimizedKerasModel(_Model):
         return optimized.call(self, args, kwargs)
 
     def __getattr__(self, name):
-        """What the user's class keeps on the original, which its methods use; then what is ours."""
+        """What the user's class keeps on the original, which methods use; then what is ours."""
         optimized = self.__dict__.get("_blockdnn")
         original = optimized and optimized.original
         if original is None or name not in vars(original):
@@ -136,7 +136,7 @@ class OptimizedKerasModel(_Model):
         self.jit_compile = False  # XLA does not know our ops.
 
     def make_predict_function(self, force=False):
-        # An eager call is the fastest one, and comes to functions of one size with its size; a step
+        # An eager call is the fastest, and comes to functions of one size with that size; a step
         # that somebody wrote runs in a function, as Keras runs it.
         force = self._runs_others("predict") or force
         is_keras = type(self).predict_step is library_of(type(self)).Model.predict_step
@@ -255,7 +255,7 @@ def wrap(original, function: KerasFunction, name: str):
     Loss and metrics are those that the original was compiled with.
 
     Args:
-        original: the model; kept if its class is the user's, whose methods may want what it holds.
+        original: the model; kept if the class is the user's, whose methods may want what it holds.
         function: makes and has the rewritten functions.
         name: that of the result.
     """
@@ -459,7 +459,7 @@ def _another_input(x):
 
 
 def _fresh(metric):
-    """A metric of its own, in place of one that counts for the original; names stay names."""
+    """A new metric, in place of one that counts for the original; names stay names."""
     if hasattr(metric, "update_state"):
         return type(metric).from_config(metric.get_config())
     return metric

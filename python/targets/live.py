@@ -26,7 +26,7 @@ _OTHER_GRAPH = (
 
 @unconverted
 class LiveCall:
-    """A Call that follows the weights of its original.
+    """A Call that follows the weights of the original.
 
     Each run first looks whether one of them has changed; the first one after a change folds them
     anew. A graph that runs it holds an op that does the same when it runs.

@@ -295,7 +295,7 @@ class OptimizedModel(Shared):
     def save(self, folder: str | os.PathLike) -> None:
         """Writes a SavedModel with the same signatures and endpoints."""
         endpoints = self._endpoints().items()
-        functions = {name: one for name, one in endpoints if isinstance(one, OptimizedFunction)}
+        functions = {name: f for name, f in endpoints if isinstance(f, OptimizedFunction)}
         save_functions(self.signatures, folder, functions, self._resources)
 
 

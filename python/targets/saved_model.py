@@ -6,6 +6,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from .. import rewriter
+from ..graph import all_nodes
 from ..options import Options
 from ..rewriter.weights_file import loaded_weights
 from ..tensorflow_private import (
@@ -33,14 +34,14 @@ from .target import (
 
 # Node attributes that hold names for people.
 _SHOWN_ONLY = ("_user_specified_name", "config_proto")
-# What Keras 2 writes for its own loader.
+# What Keras 2 writes for a loader of Keras's.
 _OF_KERAS = ("call_and_return_all_conditional_losses", "call_and_return_conditional_losses")
 
 _WRITES_TABLE = ("LookupTableInsertV2", "LookupTableRemoveV2", "LookupTableImportV2")
 
 
 class SavedModel(Target):
-    """What tf.saved_model.load returned; its weights are one for all of its functions."""
+    """What tf.saved_model.load returned, with weights that all functions share."""
 
     KIND = "a loaded SavedModel"
 
@@ -48,11 +49,11 @@ class SavedModel(Target):
         """
         Args:
             read: () -> the same again, of one that came from a folder: as long as nobody wants an
-                endpoint, nothing holds its weights.
+                endpoint, nothing holds the weights.
         """
         super().__init__(target, settings)
         self._read = read
-        # Nobody else can assign its variables, so that they may be read later.
+        # Nobody else can assign the variables, so that they may be read later.
         is_asked = settings.calibration is not None or settings.example is not None
         self._is_as_saved = read is not None and not is_asked and settings.options == Options()
 
@@ -83,7 +84,7 @@ class SavedModel(Target):
         )
 
     def endpoints(self) -> dict:
-        """What its attributes are: functions are converted when they are wanted."""
+        """What the attributes are: functions are converted when they are wanted."""
         loaded, endpoints = self.target, _endpoints_of(self.target)
         assigned = set().union(*map(_list_assigned, _concretes_of(loaded)))
         functions = {name: self._endpoint(*endpoint, assigned) for name, *endpoint in endpoints}
@@ -119,7 +120,7 @@ class SavedModel(Target):
         return function
 
     def _endpoint(self, function, concretes, assigned: set[int]) -> OptimizedFunction:
-        """A function that is an attribute; each of its signatures is rewritten when it is wanted.
+        """A function that is an attribute; each signature is rewritten when it is wanted.
 
         What reads a variable that any function assigns goes on to read that variable.
         """
@@ -176,7 +177,7 @@ def _read_endpoints(read: Callable, settings, bundles) -> dict[str, OptimizedFun
 
 
 def _endpoints_of(loaded) -> list[tuple]:
-    """(name, function, its ConcreteFunctions) of the attributes that can be called."""
+    """(name, function, ConcreteFunctions of it) of the attributes that can be called."""
     endpoints = []
     for name, value in vars(loaded).items():
         if name in _OF_KERAS or (name.startswith("_") and name != "__call__"):
@@ -191,7 +192,7 @@ def _endpoints_of(loaded) -> list[tuple]:
 
 
 def _attributes_of(loaded) -> dict:
-    """The variables, tables, assets and parts, and lists of them, that are its attributes."""
+    """The variables, tables, assets and parts, and lists of them, that are attributes."""
     functions = (def_function.Function, concrete_function.ConcreteFunction)
     return {
         name: value
@@ -213,8 +214,7 @@ def _shares_state(loaded) -> bool:
     if any(map(_list_assigned, loaded.signatures.values())):
         return True
     graphs = (c.graph.as_graph_def() for c in _concretes_of(loaded) if _reads_table(c))
-    bodies = (body for g in graphs for body in (g.node, *(f.node_def for f in g.library.function)))
-    writes = any(node.op in _WRITES_TABLE for body in bodies for node in body)
+    writes = any(node.op in _WRITES_TABLE for graph in graphs for node in all_nodes(graph))
     return writes and any(map(_reads_table, loaded.signatures.values()))
 
 

@@ -60,7 +60,7 @@ class Target(ABC):
 
     @functools.cached_property
     def bundles(self):
-        """What its functions share weights by."""
+        """What the functions share weights by."""
         return rewriter.Bundles()
 
     @classmethod
@@ -91,7 +91,7 @@ def convert(
     """The Call of a function, rewritten; it took TensorFlow `seconds` to trace.
 
     Args:
-        bound: how its arguments are bound, as a Call takes it.
+        bound: how arguments are bound, as a Call takes it.
     """
     trained = [weakref.ref(variable) for variable in concrete.trainable_variables]
     options = settings.options
@@ -105,7 +105,7 @@ def convert(
         calibration=settings.calibration,
         on_batch=settings.on_batch,
     )
-    is_original = rewritten.concrete is concrete  # which has the gradients by its weights
+    is_original = rewritten.concrete is concrete  # which has the gradients by the weights
     weights = () if is_original else trained
     wrap = functools.partial(Call, original=concrete, weights=weights, **bound)
     call = wrap(rewritten) if rewritten.live is None else LiveCall(rewritten, wrap)

@@ -41,8 +41,8 @@ class Function(Target):
     def result(self) -> OptimizedFunction:
         function = self.function
         result = self._result(function)
-        given = self.settings.input_signature or function.input_signature
-        result.input_signature = None if given is None else tuple(given)
+        signature = self.settings.input_signature or function.input_signature
+        result.input_signature = None if signature is None else tuple(signature)
         functools.update_wrapper(result, function.python_function, updated=())
         del result.__wrapped__  # What the original holds may go.
         return result

@@ -45,7 +45,7 @@ class _AfterTensorFlow:
 
 
 def _finish(file: str) -> None:
-    """Says at the end of the program what became of its functions."""
+    """Says at the end of the program what became of the functions."""
     module = sys.modules.get("tf_blockdnn")
     if module is None or not hasattr(module, "report"):
         print("tf_blockdnn: the program has not imported TensorFlow", file=sys.stderr)

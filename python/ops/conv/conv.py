@@ -19,7 +19,7 @@ class Conv(WithSum, Convolution, title="convolution"):
 
     Attributes:
         src_blocks: with src_part = (0, channels in all), the blocks of 16 channels of the wider
-            tensor that are its source; empty: one after the other.
+            tensor that are the source; empty: one after the other.
         pool: [height, width] of the max pooling after the steps, in windows that touch.
         is_dense: whether it is a Dense layer, which may be an inner product as well.
         weight_scales: with weights of int8, what they are scaled by, one number an output channel.
@@ -51,7 +51,7 @@ class Conv(WithSum, Convolution, title="convolution"):
         return f"{window} {self._channels()}{groups} {self._layouts()}"
 
     def sides(self, axis: int, size) -> tuple[int, int] | None:
-        """The zeros before and after its source along an axis of that size; None: it is open."""
+        """The zeros before and after the source along an axis of that size; None: it is open."""
         if self.padding != "SAME":
             sides = self.explicit_paddings[2 * axis : 2 * axis + 2]
             return sides if self.padding == "EXPLICIT" else (0, 0)

@@ -103,7 +103,7 @@ class Convolution(Record):
         return np.multiply(self.weights, scale, out=out, dtype=np.float64, casting="same_kind")
 
     def add_weights(self, bundle: Bundle) -> int:
-        """The offset of its weights."""
+        """The offset of the weights."""
         key = self.weights if self.scale is None else self
         return bundle.add(key, self.weights.size, self.folded_weights)
 

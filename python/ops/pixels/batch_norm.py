@@ -8,4 +8,4 @@ class BatchNorm(Record, title="batch normalisation"):
 
 
 class FoldBatchNorm(Record, title="folded batch normalisation"):
-    """By given moments, folded into the weights and the bias of a convolution."""
+    """By known moments, folded into the weights and the bias of a convolution."""

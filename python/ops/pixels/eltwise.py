@@ -17,7 +17,7 @@ from ..steps import write_chain
 
 
 class Eltwise(WithSum, InPlace, title="element-wise op"):
-    """A chain of steps on a tensor that stays in its layout."""
+    """A chain of steps on a tensor that stays in the same layout."""
 
     takes_steps = True
 
@@ -55,7 +55,7 @@ class FakeQuantize(InPlace, op="FakeQuantWithMinMaxVars", title="fake quantizati
 
     Attributes:
         proto: the op as it was.
-        quantization: of the bytes that its numbers are.
+        quantization: of the bytes that the numbers are.
         most: the greatest of these bytes; the least is 0.
     """
 

@@ -12,7 +12,7 @@ BIAS_ROLES = tuple(f"bias{i}" for i in range(MAX_BIASES))
 
 
 class Attention(Record, title="attention"):
-    """Reads q, k and v, then "bias0", "bias1", .. and "mask", where its node has them.
+    """Reads q, k and v, then "bias0", "bias1", .. and "mask", where the node has them.
 
     Attributes:
         channels: of a row of v.

@@ -17,7 +17,7 @@ from ...ops.records import (
 from ..context import Context
 from ..report import Converted
 
-# op -> how many dimensions of its weights an element of its result is summed over; for ops that
+# op -> how many dimensions of the weights an element of the result is summed over; for ops that
 # scatter, an element of their source.
 _SUMMED = dict.fromkeys(CONVOLUTIONS, -1) | {"DepthwiseConv2dNative": 2}
 

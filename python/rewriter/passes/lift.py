@@ -44,7 +44,7 @@ def lift_softmax(body: Body, context: Context) -> None:
 def _lift(body: Body, context: Context, name: str) -> None:
     """Puts what the patterns of pass `name` find into the graph; notes why others stay.
 
-    What ends last is looked for first: the norm with its scale before the norm alone.
+    What ends last is looked for first: the norm with a scale before the norm alone.
     """
     for node in reversed(body.view.topological()):
         for pattern in patterns_of(name, node.op):

@@ -2,7 +2,7 @@
 
 Packed weights take the memory of plain ones, those that Winograd transforms a multiple of
 it: for 3x3 windows 16/9 in F(2x2) and four times in F(4x4). A network of 3x3 convolutions
-only would exceed three times its weights: its largest filters, the deepest first, then do
+only would exceed three times the weights: the largest filters, the deepest first, then do
 without F(4x4), which gains least where there are most channels and fewest pixels. The weights
 of inner products are packed once, for many rows. What paired products add (two vectors beside those
 of each block of results, an eighth at most) counts for every convolution.
@@ -48,7 +48,7 @@ def limit_memory(body: Body, context: Context) -> None:
     """Keeps packed weights within a multiple of the weights, by restricting algorithms.
 
     The option memory="normal" bounds all packed weights by three times the weights (or 4 MB, where
-    that is more); "low" packs every filter into 9/8 of its size: no Winograd. It reads the weights
+    that is more); "low" packs every filter into 9/8 of the size: no Winograd. It reads the weights
     of inner products of few rows as they are.
     """
     nodes = [node for node in body.view.topological() if isinstance(node.payload, Convolution)]
@@ -99,7 +99,7 @@ def _growth(conv: Convolution, bf16: bool = False) -> tuple[float, float]:
 
 
 def has_transform(conv: Convolution) -> bool:
-    """Whether there is a Winograd for its window, stride and groups."""
+    """Whether there is a Winograd for the window, stride and groups."""
     return _growth(conv) != _NO_GROWTH
 
 

@@ -39,7 +39,7 @@ class Calibration:
             of all of them where that is known.
 
     Attributes:
-        limits: argument -> the magnitude beyond which its values count as zero: they lie far beyond
+        limits: argument -> the magnitude beyond which values count as zero: they lie far beyond
             what most samples hold, as -1e9 does for what is missing. Known once batches come.
 
     Raises:
@@ -62,7 +62,7 @@ class Calibration:
         """The arguments of each call of a ConcreteFunction.
 
         Raises:
-            CalibrationError: what is given does not fit the function, holds NaN or
+            CalibrationError: the data do not fit the function, holds NaN or
                 infinities, or is empty.
         """
         count = len(concrete.inputs) - len(concrete.captured_inputs)
@@ -87,7 +87,7 @@ class Calibration:
             )
 
     def _within(self, name: str, tensor: tf.Tensor) -> tf.Tensor:
-        """The tensor with zero in the place of what is beyond its limit."""
+        """The tensor with zero in the place of what is beyond the limit."""
         if name not in self.limits:
             return tensor
         is_far = tf.abs(tensor) > tf.cast(self.limits[name], tensor.dtype)

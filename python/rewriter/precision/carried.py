@@ -1,4 +1,4 @@
-"""What a model that was quantized elsewhere says of its own tensors."""
+"""What a model that was quantized elsewhere says of the tensors in it."""
 
 import numpy as np
 from tensorflow.core.framework.types_pb2 import DT_INT8
@@ -11,7 +11,7 @@ from .quantize import LEVELS, Quantization
 
 # A whole multiple of a step is off by rounding only: 2^-24 of 128 steps.
 _NEAR = 1e-3
-MOST_STEPS = 128  # of a byte with a sign, on its longer side
+MOST_STEPS = 128  # of a byte with a sign, on the longer side
 
 
 def byte_of(node: Node, body: Body) -> tuple[Quantization, int] | str:
@@ -34,7 +34,7 @@ def weight_steps(ref: Ref, weights: np.ndarray, body: Body) -> np.ndarray | None
 
     Args:
         ref: the constant tensor.
-        weights: its values, [.., output channels].
+        weights: the values, [.., output channels].
     """
     node = body.view.producer(body.view.origin(ref, KEEP_MEMORY))
     if node.op not in QUANTIZING:

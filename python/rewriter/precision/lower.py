@@ -46,11 +46,11 @@ def lower(run, data, on_batch=None):
     """The function in low precision, within the loss that is allowed.
 
     Args:
-        run: a Rewrite that has not run; its options say which precision, and the loss.
+        run: a Rewrite that has not run; the options say which precision, and the loss.
         data: calibration data; may be None where the precision needs no ranges.
         on_batch: of `Calibration`.
 
-    Returns: the run that made it, with `report.precision`.
+    Returns: the run whose result it is, with `report.precision`.
 
     Raises:
         CalibrationError: the data do not fit, or a tensor has no finite range on them.

@@ -41,10 +41,10 @@ class Lowering:
         precision: as of `Options`.
         observing: nothing is lowered; the pass only names the tensors that would be.
         to_nearest: bfloat16 weights are rounded one by one, as the model itself does.
-        choices: tensor -> its quantization.
-        means: tensor -> the mean of each of its channels.
-        moments: convolution -> those of what it reads, where its taps are few.
-        rows: tensor that products read -> some of its rows.
+        choices: tensor -> quantization.
+        means: tensor -> the mean of each channel.
+        moments: convolution -> those of what it reads, where there are few taps.
+        rows: tensor that products read -> some rows of it.
         keep: the convolutions that stay float32.
         tensors: which are narrow and have a range of their own, in the order in which they run.
         convolutions: what is lowered: name, source and payload in float32.

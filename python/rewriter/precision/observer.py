@@ -17,7 +17,7 @@ _SHRUNK = tuple(np.geomspace(0.98, 0.02, 40))  # of the whole range, for the lea
 
 
 class Choice(NamedTuple):
-    """A quantization, how it was found, and its own signal to noise in dB."""
+    """A quantization, the method that chose it, and the signal to noise in dB."""
 
     quantization: Quantization
     method: str

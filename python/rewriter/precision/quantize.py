@@ -92,7 +92,7 @@ def quantize_weights(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def balance(weights: np.ndarray, read: np.ndarray) -> np.ndarray | None:
     """What to multiply columns of rows by before they become bytes; weights are divided by it.
 
-    A column of large numbers takes steps from all others of its rows. Of several ways to share this
+    A column of large numbers takes steps from all others of the rows. Of several ways to share this
     with the weights (Xiao et al., SmoothQuant, 2023) it is the one whose rounding adds least to the
     results of some rows: a number is off by step^2 / 12.
 
@@ -134,7 +134,7 @@ def quantize_int4(
     """Weights [rows, columns] as numbers of 4 bits, with a step and an offset a group of rows.
 
     Each number is the nearest; or, where it is known how the numbers that rows are multiplied by
-    belong together, what rounding a row loses is made good by the rows behind it (Frantar et al.,
+    belong together, the rows after it make up for what rounding a row loses (Frantar et al.,
     GPTQ, 2022). Where a column of a group has a zero, zero stays exact.
 
     Args:
@@ -174,7 +174,7 @@ def quantize_int4(
 
 
 def _grid(some: np.ndarray, has_zero: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(step, offset) of each column: a grid of 16 numbers that leaves little of its square error.
+    """(step, offset) of each column: a grid of 16 numbers that leaves little square error.
 
     Rounding to a grid and fitting the grid to what was rounded take turns; either lessens the
     error. A little less than the range, to begin with, gains more by smaller steps than it loses.
@@ -320,7 +320,7 @@ def round_weights(
         weights: [kh, kw, ic / groups, oc].
         stored: int8, the same shape: where to begin.
         scales: [oc].
-        covariance: C, [groups, taps, taps]; to its diagonal its mean is added, since pictures
+        covariance: C, [groups, taps, taps]; the mean is added to the diagonal, since pictures
             differ from those of calibration.
 
     Returns: int8, the shape of `weights`.
@@ -351,7 +351,7 @@ def snr(wanted: np.ndarray, stored: np.ndarray, scales: np.ndarray | float = 1.0
     """Signal to noise in dB: 10 log10(sum(wanted^2) / sum((wanted - got)^2)); inf where equal.
 
     Args:
-        stored: what was got is `stored` times the scales of its channels.
+        stored: what was got is `stored` times the scales of the channels.
     """
     signal = noise = 0.0
     for some, kept in _blocks(wanted, stored):

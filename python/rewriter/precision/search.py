@@ -40,7 +40,7 @@ def worst_first(
 def fewest(worst: Iterator[str], attempt: Callable, is_enough: Callable):
     """The attempt that leaves fewest of those layers float32 and is enough, else all of them.
 
-    Their number doubles until it is enough or `worst` ends; then it is found by bisection.
+    Their number doubles until it is enough or `worst` ends; then bisection gives it.
 
     Args:
         worst: the layers, the one that loses most first.

@@ -10,7 +10,7 @@ with
 None: the node is something else. A str: one line that says why TensorFlow keeps what could have
 been found; it ends up in the report. A `Rule` has the same form. `PATTERNS` in patterns/__init__.py
 lists them by the pass that asks. They ask by `look`, which states what holds for all patterns.
-Element-wise work has patterns of its own, which find an `Idiom` (patterns/pixels/elementwise).
+Element-wise work has separate patterns, which give an `Idiom` (patterns/pixels/elementwise).
 """
 
 from collections.abc import Callable, Mapping
@@ -96,7 +96,7 @@ class Idiom:
 def look(pattern, node: Node, body: Body, context) -> Replacement | str | None:
     """What a pattern finds at a node that nobody has planned yet.
 
-    An attribute that the pattern does not name has its default in all nodes that it replaces:
+    An attribute that the pattern does not name has the default in all nodes that it replaces:
     what it may mean otherwise, nobody has thought of. What weights alone determine is computed
     once, and by TensorFlow (emit.py).
     """

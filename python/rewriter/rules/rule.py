@@ -1,14 +1,14 @@
-"""A rule is one function of TensorFlow's ops, its formula.
+"""A rule is one function of TensorFlow's ops, the formula.
 
     def swish(tf, x, beta=1.0):
         return x * tf.Sigmoid(x * beta)
 
     SWISH = Rule(swish, make, beta=Number())
 
-It is read three times. Traced once, when the rule is made, it is a pattern: `tf.Name(..)` is an op,
+It is read three times. Traced when the rule is created, it is a pattern: `tf.Name(..)` is an op,
 one Python object is one tensor, a parameter whose default is neutral may be absent. Run on
 TensorFlow's ops it tests the rule (tests/python/rewriter/rules), and the support page prints it.
-What may stand for a parameter that is no tensor says its kind (kinds.py). The guards that all rules
+What may stand for a parameter that is no tensor is in kinds.py. The guards that all rules
 share are stated here, once.
 """
 
@@ -71,7 +71,7 @@ class Reader:
 
 
 class Match:
-    """What a rule found: `match["gamma"]` is what stands for the parameter gamma.
+    """A match of a rule: `match["gamma"]` is what stands for the parameter gamma.
 
     Attributes:
         root: the node whose result it computes.
@@ -120,18 +120,18 @@ class Match:
 
 
 class Rule:
-    """A formula, and what is planned in its place.
+    """A formula, and what is planned instead of it.
 
     Args:
         formula: (tf, parameters) -> the result.
         make: what is planned of a `Match`: a Record whose inputs are the tensors among the
-            parameters in their order, or all of what is found. It may raise Declined.
+            parameters in their order, or all of what `find` returns. It may raise Declined.
         like: the parameter whose shape the result has; None: it has another.
         kinds: of each parameter that is no tensor; None of one that may be anything.
 
     Attributes:
         ROOTS, NAMED: as of all patterns (replacement.py).
-        tries, hits: how often it was asked, and found something.
+        tries, hits: how often it was asked, and matched.
     """
 
     def __init__(self, formula: Callable, make: Callable, *, like: str | None = "x", **kinds):

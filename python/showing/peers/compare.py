@@ -31,10 +31,10 @@ class PeerComparison:
       inputs: input name to (shape, dtype name), as they were fed.
       threads: of each library.
       times: name to the times of each library that was timed.
-      memory: name to the resident bytes of its process after that, above what imports took.
+      memory: name to the resident bytes of the process after that, above what imports took.
       differences: name to the difference from TensorFlow's outputs.
       problems: name to a line on why a library was not timed.
-      versions: name to the version of its package.
+      versions: name to the version of the package.
       default: the row that TensorFlow's default on this CPU is.
     """
 

@@ -24,7 +24,7 @@ Run = Callable[[], Outputs]
 
 
 def onnxruntime(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    """ONNX Runtime's CPU provider with all its graph optimisations."""
+    """ONNX Runtime's CPU provider with all graph optimisations."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -41,7 +41,7 @@ def onnxruntime(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Ru
 def openvino(
     folder: str, inputs: Mapping[str, np.ndarray], threads: int, *, precision: str = "f32"
 ) -> Run:
-    """OpenVINO's own form, compiled for these shapes; results are read in its own memory."""
+    """OpenVINO's own form, compiled for these shapes; results are read in OpenVINO's memory."""
     import openvino as ov
 
     model = ov.Core().read_model(f"{folder}/model.xml")
@@ -105,7 +105,7 @@ def tensorflow(
     def run() -> Outputs:
         return {name: tensor.numpy() for name, tensor in function(**feed).items()}
 
-    run.keeps = loaded  # A signature does not own its variables.
+    run.keeps = loaded  # A signature does not own variables.
     return run
 
 
@@ -132,7 +132,7 @@ def with_shapes(serve, shapes: Mapping[str, tuple[int, ...]]):
 
 
 def _fixed(model: str, inputs: Mapping[str, np.ndarray], threads: int):
-    """(TensorFlow, what was loaded, its signature with these shapes)."""
+    """(TensorFlow, what was loaded, the signature with these shapes)."""
     tf, loaded, serve = _signature(model, threads)
     return tf, loaded, with_shapes(serve, {name: value.shape for name, value in inputs.items()})
 
@@ -140,7 +140,7 @@ def _fixed(model: str, inputs: Mapping[str, np.ndarray], threads: int):
 def _run_onnxruntime(model: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
     import tf2onnx
 
-    # This file is imported alone, so its neighbours above are, too.
+    # This file is imported alone, so neighbours of it are, too.
     sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
     from tensorflow_private import frozen
 
@@ -187,7 +187,7 @@ class Library:
       title: for tables.
       runner: as above.
       packages: those whose versions are worth naming.
-      environment: variables of its process.
+      environment: variables of the process.
       modules: that must be installed, and whose import is no memory of a network's.
     """
 

@@ -5,8 +5,8 @@ One mixes the channels of a pixel and the other the pixels of a channel, so that
     conv(resize(x)) = resize(conv(x))
     conv(concat(x, resize(y), ..)) = conv_x(x) + resize(conv_y(y)) + ..
 
-where each part has its own rows of the filter. The heads of SegFormer and of other pyramids join
-planes that were enlarged, and most of their multiply-adds are those of pixels made of others. Sums
+where each part has some rows of the filter. The heads of SegFormer and of other pyramids join
+planes that were enlarged, and most of their multiply-adds are those of interpolated pixels. Sums
 are rounded in another order, and where a weight of the resize is zero, infinities are met by other
 zeros; so algorithm "direct" leaves it.
 """
@@ -70,11 +70,11 @@ def _parts(node: Node, channels: int, body: Body) -> list[tuple[Ref, int]] | Non
 
 
 def _is_enlarged(ref: Ref, count: int, reader: Node, channels: int, body: Body) -> bool:
-    """Whether a part should be enlarged after its convolution to that many channels."""
+    """Whether a part should be enlarged after the convolution to that many channels."""
     resize = body.view.producer(ref)
     if resize.op not in _RESIZES or resize.payload is not None:
         return False
-    if resize.attr["T"].type != types_pb2.DT_FLOAT:  # its result is float32 whatever it reads
+    if resize.attr["T"].type != types_pb2.DT_FLOAT:  # the result is float32 whatever it reads
         return False
     if count < _FEW or channels > _WIDENED * count or not _is_only_for(ref, reader, body):
         return False
@@ -104,7 +104,7 @@ def _replace(node: Node, parts: list[tuple[Ref, int]], channels: int, body: Body
 
 
 def _runs(parts, reader: Node, channels: int, body: Body) -> Iterator[tuple[Node | None, list]]:
-    """Each part that is enlarged, with its resize, and neighbours that are not."""
+    """Each part that is enlarged, with the resize, and neighbours that are not."""
     run = []
     for part in parts:
         if not _is_enlarged(*part, reader, channels, body):
@@ -119,7 +119,7 @@ def _runs(parts, reader: Node, channels: int, body: Body) -> Iterator[tuple[Node
 
 
 def _rows(node: Node, first: int, count: int, channels: int, body: Body) -> Ref:
-    """The rows of the filter for some of its channels."""
+    """The rows of the filter for some channels."""
     filters = node.inputs[1]
     if (first, count) == (0, body.shapes.shape(filters)[2]):
         return filters

@@ -9,7 +9,7 @@ of which the second is a pooling of [N, D, H * W, C] by windows of [kd, 1]. Mean
 inside of each window, and the counts are products, so they agree. The Reshapes back to volumes
 sink to the end of the graph, where they cost nothing.
 
-A transposed 3-D convolution becomes one of planes for each slice of its stride s along the depth,
+A transposed 3-D convolution becomes one of planes for each slice of the stride s along the depth,
 
     y[s u + q] = sum over k of transposed(x[u + (q + before - k) / s], w[k]),
 
@@ -164,7 +164,7 @@ def _is_kind(node: Node, body: Body) -> bool:
 
 
 def _is_of_volumes(ref: Ref, body: Body) -> bool:
-    """Whether it has a number for each channel of a volume, [N, 1, 1, 1, C]: its gates."""
+    """Whether it has a number for each channel of a volume, [N, 1, 1, 1, C]: gates."""
     shape = body.shapes.shape(ref) or ()
     return len(shape) == 5 and shape[1:4] == (1, 1, 1) and is_float32(body.view, ref)
 
@@ -219,7 +219,7 @@ def _plan_convolution(node: Node, views: _Volumes, context: Context) -> None:
 
 
 def _unpadded(node: Node, body: Body) -> tuple[Ref, str]:
-    """What a convolution reads, and its padding, which may be what a Pad before it does."""
+    """What a convolution reads, and the padding, which may be what a Pad before it does."""
     src, padding = node.inputs[0], node.attr["padding"].s.decode()
     pad, kernel = body.view.producer(src), body.shapes.shape(node.inputs[1])
     if pad.op != "Pad" or padding != "VALID" or body.view.has_control_edges(pad.name):

@@ -3,7 +3,7 @@
     [L.., K..] and weights [K.., O..] -> [L.., O..]
 
 with any numbers of axes of each kind is reshape(src, [-1, K]) @ reshape(weights, [K, O]), reshaped;
-the axes of the weights may lie in any order, and the result is transposed where its axes do.
+the axes of the weights may lie in any order, and the result is transposed where axes of it do.
 What adds a bias [O..] behind it, or looks at each element, works on the rows, where the product
 takes it in.
 """
@@ -42,12 +42,12 @@ def _splits_rows(node: Node, body: Body) -> bool:
     if node.op != "Reshape":
         return False
     view, shapes = body.view, body.shapes
-    made = view.producer(view.origin(node.inputs[0], ("Reshape",)))
-    product = view.producer(made.inputs[0]) if made.op in _SUMS else made
+    source = view.producer(view.origin(node.inputs[0], ("Reshape",)))
+    product = view.producer(source.inputs[0]) if source.op in _SUMS else source
     if product.op != "MatMul" or not body.constants.is_constant(product.inputs[1]):
         return False
     flat = view.producer(product.inputs[0])
-    before = shapes.shape(flat.inputs[0]) if flat.op == "Reshape" and made is product else None
+    before = shapes.shape(flat.inputs[0]) if flat.op == "Reshape" and source is product else None
     after = shapes.shape(node.ref)
     return not (before and after and before[:-1] == after[:-1])
 
@@ -104,7 +104,7 @@ def _flatten(node: Node, body: Body) -> str | None:
 
 
 def _open_shape(write: Writer, src: Ref, contracted: int, tail) -> Ref:
-    """[*shape(src)[:-contracted], *tail] as a tensor, where several of its sizes are unknown."""
+    """[*shape(src)[:-contracted], *tail] as a tensor, where several sizes are unknown."""
     sizes = write.add("sizes", "Shape", src)
     kept = write.add("kept_sizes", "StridedSlice", sizes, [0], [-contracted], [1])
     return write.add("shape", "ConcatV2", [kept, write.constant("tail", tail)], 0)
@@ -113,7 +113,7 @@ def _open_shape(write: Writer, src: Ref, contracted: int, tail) -> Ref:
 def _count_contracted(node: Node, is_first: bool, body: Body):
     """How many axes, the last of the rows, are contracted, 0 for others, and two orders of axes.
 
-    The weights have the contracted ones first in the first order, the result has its axes as it
+    The weights have the contracted ones first in the first order, the result has axes as it
     should in the second; None: as it is.
 
     Args:

@@ -1,7 +1,7 @@
 """Loops over time steps whose body is exactly a cell of Keras.
 
 Each becomes one op. Keras, and TensorFlow's dynamic_rnn before it, lower a recurrent layer to one
-While over tensor lists: a step reads its input from one, computes the cell, and writes its output
+While over tensor lists: a step reads the input from one, computes the cell, and writes the output
 into another.
 What the loop carries has a role each: a counter, the step, the list of outputs, the state, with a
 mask the output of the step before. All of the body must be accounted for; a body that does
@@ -85,14 +85,14 @@ def _is_of_steps(step: Body) -> bool:
 
 
 class _Loop:
-    """One While: its condition and its body.
+    """One While: the condition and the body.
 
     Attributes, once the layer is known, of which numbers are positions among inputs and outputs:
       attributes: those of the op.
       outputs: the list that is written.
       read: role -> what the loop begins with: the lists "source" and "mask", "row_lengths", the
         matrices "W" and "U", each a variable's handle or a tensor.
-      bias: of the same; one, or two that are its rows, or none.
+      bias: of the same; one, or two that are the rows, or none.
       states: h, and c of an LSTM.
       zeros: what must begin as zero: counter and step, and the output before the first step.
     """
@@ -106,7 +106,7 @@ class _Loop:
         self.counting = {i for i in positions if self._carries(i, _COUNTED, "count")}
 
     def replace(self, algorithm: str) -> str:
-        """Puts the layer in its place; returns what the report says about it.
+        """Replaces it by the layer; returns what the report says about it.
 
         Raises:
             Declined: it is another recurrence, and stays as it was.
@@ -137,7 +137,7 @@ class _Loop:
         self._write(source, mask, stacks, algorithm)
         return self._details()
 
-    # Reading its functions.
+    # Reading the functions.
 
     def _find_layer(self) -> None:
         writes = any(n.op.startswith(("Assign", "Print", "Assert")) for n in self.step.view)
@@ -176,7 +176,7 @@ class _Loop:
         )
 
     def _cells(self, value: Ref, carried: list[int]) -> Iterator:
-        """(cell, positions of its states, match) of all ways to read the step."""
+        """(cell, positions of the states, match) of all ways to read the step."""
         for cell, patterns in _SPELLINGS:
             for states in itertools.permutations(carried, len(patterns) - 1):
                 refs = [value, *(self.results[i] for i in states)]
@@ -193,7 +193,7 @@ class _Loop:
         return dims[h][1] if h < len(dims) and len(dims[h]) == 2 and dims[h][1] > 0 else None
 
     def _roles(self, match: Match, states: set[int], rest: set[int]) -> dict[str, int] | None:
-        """The position of each operand of a step; None where one is not what its role says."""
+        """The position of each operand of a step; None where one is not what the role says."""
         roles = {name: self.step.argument(ref) for name, ref in match.refs.items()}
         kinds = {"step": self.counting, "before": self.invariant | rest}
         kinds |= dict.fromkeys("hc", states)
@@ -215,7 +215,7 @@ class _Loop:
         return False
 
     def _check_ends(self, source: Ref) -> None:
-        """Raises Declined unless it ends when all of its source has been read."""
+        """Raises Declined unless it ends when all of the source has been read."""
         steps = (self.body.shapes.shape(source) or ("not known",))[0]
         open_ends = [self.condition.results[0]]
         while open_ends:

@@ -15,7 +15,7 @@ It does not look into the functions of regions, and patterns know fewer spelling
 
 The last one merges patches in Swin: four slices with steps take six times as long as a transpose.
 And a Reshape to [batch, 1, 1, C], spelled Shape, StridedSlice, Pack, becomes one to [-1, 1, 1, C]
-where symbolic sizes allow: then nobody asks a blocked tensor for its shape.
+where symbolic sizes allow: then nobody asks for the shape of a blocked tensor.
 """
 
 import math
@@ -129,18 +129,18 @@ def _bias_add(node: Node, body: Body) -> None:
         return
     if node.attr["data_format"].s.startswith(b"NC") or not is_float32(view, node.ref):
         return
-    row, write, made = (1, 1, 1, sizes[3]), body.writer(node.name), view.producer(bias)
-    is_row = made.op == "Squeeze" and body.shapes.shape(made.inputs[0]) == row
-    write.put("AddV2", x, made.inputs[0] if is_row else write.reshape("row", bias, row))
+    row, write, source = (1, 1, 1, sizes[3]), body.writer(node.name), view.producer(bias)
+    is_row = source.op == "Squeeze" and body.shapes.shape(source.inputs[0]) == row
+    write.put("AddV2", x, source.inputs[0] if is_row else write.reshape("row", bias, row))
 
 
 def _bypass(node: Node, body: Body, x: Ref | None = None) -> None:
-    if not body.view.is_fetched(node.ref):  # its name is the output's
+    if not body.view.is_fetched(node.ref):  # the name is the output's
         body.view.bypass(node, x or node.inputs[0])
 
 
 def _slice(node: Node, body: Body) -> None:
-    """A slice with steps of 1 that is as large as its source is its source."""
+    """A slice with steps of 1 that is as large as the source is the source."""
     steps = body.shapes.numbers(node.inputs[3])
     if steps is not None and set(steps) <= {1} and body.shapes.equal(node.inputs[0], node.ref):
         _bypass(node, body)
@@ -266,7 +266,7 @@ _X = Any("x")
 _MOST = Op("Max", _X, Any("over"), keep_dims=True)
 _EXP = Op("Exp", Op("Sub", _X, OneOf(_MOST, Op("StopGradient", _MOST))))
 _SOFTMAX = Op("RealDiv", _EXP, Op("Sum", _EXP, Any("of_sum"), keep_dims=True))
-# A number has a sign bit where its bits, masked or not, are a negative integer.
+# A number has a sign bit where the bits, masked or not, are a negative integer.
 _HAS_SIGN = Op("Less", Op("BitwiseAnd", Op("Bitcast", _X), Any("mask")), Scalar(0.0))
 _IS_NEGATIVE_ZERO = Op("LogicalAnd", Op("Equal", _X, Scalar(0.0)), _HAS_SIGN)
 _FOR_NEGATIVE_ZEROS = Op("SelectV2", _IS_NEGATIVE_ZERO, Any("other"), _X)

@@ -1,6 +1,6 @@
 """Brings tensors to the forms that all other passes know: pictures in NHWC.
 
-An op with data_format NCHW works on the transposed tensor instead, and its result is transposed
+An op with data_format NCHW works on the transposed tensor instead, and the result is transposed
 back. TensorFlow runs a 1-D convolution or pooling as a 2-D one of height 1, ExpandDims, Conv2D,
 Squeeze, and a dilation between SpaceToBatchND and BatchToSpaceND. Groups of channels are another
 shape, [N, H, W, G, K]. What stands between would end the blocked region; views sink through it
@@ -20,7 +20,7 @@ from ...context import Context
 from .views import Views
 
 _TO_LAST, _TO_FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
-# op -> the index of the activation among its inputs
+# op -> the index of the activation among the inputs
 _FORMATTED = {
     **dict.fromkeys(("Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "BiasAdd"), 0),
     **dict.fromkeys(BATCH_NORMS, 0),
@@ -157,7 +157,7 @@ def _reformat(node: Node, views: Views) -> None:
 
 
 def _pad_plane(node: Node, views: Views) -> None:
-    """Runs SpaceToBatchND, or its inverse, over a plane of height 1: a block of [1, size]."""
+    """Runs SpaceToBatchND, or the inverse, over a plane of height 1: a block of [1, size]."""
     source, block, margins = node.inputs
     body, write, view = views.body, views.body.writer(node.name), views.view(node.inputs[0])
     sizes, shape = body.shapes.numbers(block), body.shapes.shape(node.ref)

@@ -121,7 +121,7 @@ def _index(node: Node, body: Body) -> int | None:
 
 
 def _follow(rows: list[_Row], body: Body) -> bool:
-    """Whether no update needs what a later one of them makes: they are made in this order."""
+    """Whether no update needs what a later one of them writes: they run in this order."""
     place = {row.node.name: i for i, row in enumerate(rows)}
     before = body.view.latest_before(place)
     return all(before[name] <= at for name, at in place.items())
@@ -142,7 +142,7 @@ def _read_there(rows: list[_Row], places: list[Ref], body: Body) -> None:
 
 
 def _attend(reader: Node, read, order, view) -> None:
-    """Makes an attention read its keys and values in the cache."""
+    """Makes an attention read keys and values in the cache."""
     roles, payload, sources = reader.by_role, reader.payload, {}
     for role in "kv":
         if roles[role] in read:

@@ -1,6 +1,6 @@
 """Views: tensors that are other ones, x, in another order or with other axes; and how they sink.
 
-What treats all elements, or all channels, alike is done on x, and the view is made of the result,
+What treats all elements, or all channels, alike is done on x, and the result is viewed instead,
 
     f(view(x)) = view(f(x)),    view'(view(x)) = x,
 
@@ -40,7 +40,7 @@ _SPLITS = frozenset({"Split", "SplitV"})
 
 
 class View(NamedTuple):
-    """The node that makes a view of x; what counts along the axes of x and along its own."""
+    """The node that makes a view of x; what counts along the axes of x and of the view."""
 
     node: Node
     x: Ref
@@ -112,7 +112,7 @@ class Views:
             self._work_below(node, view, inputs)
 
     def _work_below(self, node: Node, view: View, inputs: list[Ref]) -> None:
-        """Does the node's work on these tensors, and puts the view of the result in its place."""
+        """Does the node's work on these tensors, and replaces it by the view of the result."""
         body, write, (_, *settings) = self.body, self.body.writer(node.name), view.node.inputs
         before, after = (body.shapes.shape(ref) for ref in (view.node.ref, node.ref))
         done = self._below(node, inputs)
@@ -128,7 +128,7 @@ class Views:
     def _below(self, node: Node, inputs: list[Ref]) -> Node:
         """The node's work on these tensors."""
         done = Node(f"{node.name}/x", node.op, inputs, node.controls, node.proto)
-        self.body.shapes.shape(self.body.view.add(done).ref)  # while its op can be asked for it
+        self.body.shapes.shape(self.body.view.add(done).ref)  # while the op can be asked for it
         return done
 
     def _cut(self, node: Node, view: View) -> None:
@@ -241,7 +241,7 @@ class Views:
         return self.body.writer(ref.node).add("expanded", "ExpandDims", ref, axis)
 
     def _are_alike(self, view: View, other: View) -> bool:
-        """Whether another view is made in the same way, of a tensor that is broadcast to x."""
+        """Whether another view is of the same kind, of a tensor that is broadcast to x."""
         axes = view_axes(other.node, view.source, self.body)
         shapes = [self.body.shapes.shape(each.node.ref) for each in (view, other)]
         for number, (axis, wanted) in enumerate(zip(axes or (), view.axes, strict=bool(axes))):
@@ -252,7 +252,7 @@ class Views:
         return axes is not None
 
     def _lay_beside(self, view: View, shape: tuple | None, is_constant: bool) -> tuple:
-        """How an operand of that shape lies beside x: ones that repeat it, if any, and its views.
+        """How an operand of that shape lies beside x: ones that repeat it, if any, and the views.
 
         What has a part of what counts along an axis of x is repeated along the other parts, by
         ones; numbers of samples are those of all channels, too.
@@ -319,6 +319,6 @@ class Views:
 
 
 def _kept(view: View) -> dict:
-    """The attributes by which the same view is made of another tensor."""
+    """The attributes of the same view of another tensor."""
     keys = {"squeeze_dims"} & attribute_types(view.node.op).keys()
     return {key: view.node.attr[key] for key in keys}

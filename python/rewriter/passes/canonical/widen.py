@@ -31,7 +31,7 @@ from ...context import Context
 _BF16 = types_pb2.DT_BFLOAT16
 # Sums of products: only where one is of bfloat16 there is something to gain.
 _SUMS = PRODUCTS | CONVOLUTIONS - VOLUMES
-# What computes the same of float32, but for its rounding.
+# What computes the same of float32, but for rounding.
 _WIDE = _SUMS.union(
     (UNARY | BINARY) - STEPS,
     (

@@ -1,13 +1,13 @@
 """Folds shuffles of channels, with the splits and concatenations around them, into weights.
 
-A dense convolution may write its channels in any order, and read them in any. Let A be the tensors
+A dense convolution may write channels in any order, and read them in any. Let A be the tensors
 that convolutions write, and let each reader's source be a list of channels of A, which is all that
 concatenation, shuffle and split make. Then the list goes into the reader's weights,
 
     sum over i of w[i] * x[i],  x[i] = a[list[i]]   =   sum over c of w'[c] * a[c],
     w'[list[i]] = w[i],  w' = 0 elsewhere
 
-and nothing is moved. So that few zeros are multiplied, a writer orders its channels by their
+and nothing is moved. So that few zeros are multiplied, a writer orders channels by their
 readers: channels that the same convolutions read are neighbours, in blocks of 16 of their own
 where they fill these. All writers of a group write into one wide tensor, one after the other, and
 a reader names the blocks of it that it reads. In ShuffleNetV2 a unit's channels are read after
@@ -16,7 +16,7 @@ blocks as if nothing was sorted.
 
 Zero times infinity is NaN, so algorithm "direct" folds only what needs no zeros.
 
-A depthwise convolution between works on each channel by itself and has its weights put in the order
+A depthwise convolution between works on each channel by itself and has the weights put in the order
 of the blocks that it reads.
 """
 
@@ -57,9 +57,9 @@ class _Group:
     """Routing nodes that are connected and the convolutions that write for them.
 
     Attributes:
-        first: writer -> the number of its first channel; all arrays count like this.
-        arrays: tensor -> the numbers of its channels.
-        routes: routing node -> its op.
+        first: writer -> the number of the first channel; all arrays count like this.
+        arrays: tensor -> the numbers of the channels.
+        routes: routing node -> op.
     """
 
     body: Body
@@ -113,8 +113,8 @@ class _Folding:
         self._writers = sorted(group.first, key=position.__getitem__)
         self._routes = group.routes
         self._sources = {node.name: group.arrays[node.src] for node, _ in group.readers()}
-        self._lanes: dict[str, list[int]] = {}  # writer -> its own channels, in their new order
-        self._start: dict[str, int] = {}  # writer -> its first lane
+        self._lanes: dict[str, list[int]] = {}  # writer -> channels of it, in a new order
+        self._start: dict[str, int] = {}  # writer -> the first lane
         self._place: dict[int, int] = {}  # channel -> lane
         self.total = 0
         wanted: dict[int, list[str]] = {}
@@ -160,7 +160,7 @@ class _Folding:
         return sorted({self._place[int(c)] // BLOCK for c in self._sources[reader]})
 
     def _read(self, name: str) -> None:
-        """Lets a convolution read its blocks of the wide tensor."""
+        """Lets a convolution read some blocks of the wide tensor."""
         node, blocks = self._view.node(name), self._blocks(name)
         where = {block: i * BLOCK for i, block in enumerate(blocks)}
         order = [_NOBODY] * (len(blocks) * BLOCK)
@@ -214,12 +214,12 @@ def _join(node: Node, body: Body, group_of: dict[str, _Group]) -> None:
 
 
 def _can_write(conv: Conv) -> bool:
-    """Whether it may write its channels in another order."""
+    """Whether it may write channels in another order."""
     return conv.groups == 1 and not conv.pool and _is_free(conv)
 
 
 def _is_free(conv: Conv) -> bool:
-    """Whether its steps read no tensors, and keep finite what weights of zero will multiply."""
+    """Whether the steps read no tensors, and keep finite what weights of zero will multiply."""
     return all(s.name in FINITE and not isinstance(s.operand, str) for s in conv.steps)
 
 
@@ -236,7 +236,7 @@ def _dense_behind(view: GraphView, node: Node) -> Node | None:
 def _in_blocks(kinds: dict[int, Hashable]) -> list[int]:
     """The keys in an order where those of a kind lie together, and _NOBODY to whole blocks.
 
-    Each kind fills blocks of its own, and what remains of it goes, undivided, to the first block
+    Each kind fills separate blocks, and what remains of it goes, undivided, to the first block
     that has room for it.
     """
     classes: dict[Hashable, list[int]] = {}
@@ -266,7 +266,7 @@ def _take(values: np.ndarray, order: Sequence[int], fill: float, axis: int = -1)
 
 
 def _with_outputs(conv: Conv, order: Sequence[int]) -> Conv:
-    """The convolution with its output channels in that order."""
+    """The convolution with output channels in that order."""
 
     def moved(step: Step) -> Step:
         if not isinstance(step.operand, np.ndarray) or step.operand.size == 1:
@@ -284,5 +284,5 @@ def _with_outputs(conv: Conv, order: Sequence[int]) -> Conv:
 
 
 def _with_inputs(conv: Conv, order: Sequence[int]) -> Conv:
-    """The convolution with its input channels in that order."""
+    """The convolution with input channels in that order."""
     return replace(conv, weights=_take(conv.weights, order, 0.0, axis=2), in_channels=len(order))

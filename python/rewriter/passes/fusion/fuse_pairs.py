@@ -1,9 +1,9 @@
 """Joins a convolution with the op that alone reads it, where one pass makes both.
 
 The op that runs a 1x1 convolution and a depthwise one keeps the tensor between them in cache, and
-where its plan finds two passes faster, runs these: nothing is lost by joining.
+where the plan finds two passes faster, runs these: nothing is lost by joining.
 
-Winograd holds whole windows of 2x2 in its tiles of results and stores their maxima; other
+Winograd holds whole windows of 2x2 in the tiles of results and stores their maxima; other
 algorithms do not. The library knows which will run, so it is asked. That takes sizes: where they
 are open, but for the batch, two ops remain.
 """
@@ -74,7 +74,7 @@ def _is_pointwise(conv: Conv) -> bool:
 
 
 def _is_depthwise(conv: Conv) -> bool:
-    """Whether each block of its result depends on the same block of its source alone."""
+    """Whether each block of the result depends on the same block of the source alone."""
     if conv.src_part or conv.dst_part or conv.is_narrow or conv.is_typed:
         return False
     in_blocks = conv.src_layout == conv.dst_layout == BLOCKED

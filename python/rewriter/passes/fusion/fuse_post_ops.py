@@ -2,13 +2,13 @@
 
 Only what is the sole use of the primitive's result: fetched tensors, control edges
 and further consumers stop the chain (see `Followers.sole`). Per-channel affine maps after a
-convolution go into its weights and bias,
+convolution go into the weights and the bias,
 
     gamma * (conv(x, w) + b - mean) / sqrt(var + eps) + beta
         = conv(x, w * s) + (b - mean) * s + beta,     s = gamma / sqrt(var + eps)
 
 all per output channel, in float64, rounded to float32 once, where float32 holds it; all else is
-appended to its chain.
+appended to the chain.
 """
 
 from dataclasses import replace
@@ -66,7 +66,7 @@ def extend(node: Node, followers: Followers) -> Node:
 def _adapt(node: Node, idiom: Idiom) -> tuple[Step, ...]:
     """The idiom's steps for the node, without those that change nothing.
 
-    The first tensor added to a convolution becomes its `sum`: it can accumulate in place.
+    The first tensor added to a convolution becomes the `sum`: it can accumulate in place.
     """
     steps = [step for step in idiom.steps if step != _NOTHING]
     has_sum = any(step.kind == "sum" for step in node.payload.steps)

@@ -51,7 +51,7 @@ def _prepare(body: Body, followers: Followers, node: Node) -> None:
 
 
 def _of_mapped(conv: Conv, scale: np.ndarray | None, shift: np.ndarray | None) -> Conv | None:
-    """The convolution of scale * x + shift, in float64 until its weights are written.
+    """The convolution of scale * x + shift, in float64 until the weights are written.
 
     None where float32 does not hold them.
     """

@@ -125,7 +125,7 @@ class LayoutState:
         return cuts and not self.wants_blocked(node.ref, few=True)
 
     def shares(self, node: Node) -> bool:
-        """Whether somebody else reads its source in blocks."""
+        """Whether somebody else reads the source in blocks."""
         for reader, index in self.body.view.consumers(node.src):
             answer = reader is not node and self._reads_blocked(reader, index, False)
             if self.wants_blocked(answer) if isinstance(answer, Ref) else answer:
@@ -205,7 +205,7 @@ def _settle(node: Node, state: LayoutState) -> None:
 
 
 def _is_head(node: Node, state: LayoutState) -> bool:
-    """Whether its result is needed plain, and stored so as fast as in blocks."""
+    """Whether the result is needed plain, and stored so as fast as in blocks."""
     conv = node.payload
     if not isinstance(conv, Conv) or not state.has_plain_use(node.ref):
         return False
@@ -253,7 +253,7 @@ def _convert(node: Node, state: LayoutState, context: Context) -> str | None:
 
 
 def _when(replacement: Replacement, state: LayoutState) -> Replacement | str:
-    """What is found, in the layout that its readers want; or one line that says why not."""
+    """The replacement, in the layout that readers want; or one line that says why not."""
     payload, result = replacement.payload, Ref(replacement.root)
     wanted, kind = state.wants_blocked(result), type(payload)
     if kind is GlobalPool and payload.dst_layout == BLOCKED and not wanted:
@@ -277,7 +277,7 @@ def _when(replacement: Replacement, state: LayoutState) -> Replacement | str:
 def _elementwise(idioms: list, node: Node, state: LayoutState) -> Node | str | None:
     """What the idiom that ends at `node` becomes, or why nothing; None where it reads no blocks.
 
-    It is read from its source with most blocked inputs. An activation that TensorFlow runs as many
+    It is read from the source with most blocked inputs. An activation that TensorFlow runs as many
     ops is one of ours between plain tensors, too.
     """
     shapes = state.body.shapes

@@ -1,6 +1,6 @@
 """Finds convolutions for which changing the layout costs more than it gains.
 
-An island is what hangs together in blocks. One convolution that pays for its reorders (cost.py) is
+An island is what hangs together in blocks. One convolution that pays for the reorders (cost.py) is
 enough; others gain little each, and pay together or not at all. Dense layers alone need
 no blocks: as inner products they have no reorders at all.
 """
@@ -23,7 +23,7 @@ class _Island:
 
     Attributes:
         convolutions: those among them.
-        moved: how many elements the reorders at its edges move; 0 where it has none.
+        moved: how many elements the reorders at the edges move; 0 where it has none.
     """
 
     convolutions: list[Node] = field(default_factory=list)
@@ -47,7 +47,7 @@ def _labels(island: _Island, body: Body) -> tuple[str, ...]:
 
 
 def _loss(island: _Island, body: Body) -> str | None:
-    """Why its convolutions are better left alone; None where they are not."""
+    """Why the convolutions are better left alone; None where they are not."""
     convolutions = island.convolutions
     plain = [node for node in convolutions if _reads_many_plain(node)]
     if not (island.moved or plain) or any(pays_for_reorders(node.payload) for node in convolutions):

@@ -1,8 +1,8 @@
 """Lets producers write into a concatenation instead of copying what they wrote.
 
 In blocks of 16 channels a part of the channels of an image is one piece of memory. The
-first producer makes the wider tensor and writes its part, each further one takes that
-tensor over, writes its own and hands it on; what the last one hands on is the result:
+first producer makes the wider tensor and writes one part, each further one takes that
+tensor over, writes another and hands it on; what the last one hands on is the result:
 
     concat(a(x), b(y), c(z))  =  c(z, into=b(y, into=a(x)))
 
@@ -11,7 +11,7 @@ those read a part of the wider tensor, before the next producer takes it over. S
 block of DenseNet, which joins a few channels to all before, layer by layer, is one tensor.
 
 What cannot be written in place (it starts within a block, or somebody reads it who knows no
-parts) is copied to its part by a concatenation of its own.
+parts) is copied there by a separate concatenation.
 """
 
 import bisect
@@ -26,7 +26,7 @@ from ...context import Context
 
 @dataclass(frozen=True)
 class _Part:
-    """A tensor at its place in the result: `channels` channels from `first` on.
+    """A tensor at a place in the result: `channels` channels from `first` on.
 
     Its numbers, where they are bytes, stand for what `quantization` says.
     """
@@ -52,7 +52,7 @@ class _Piece:
 def join_in_place(body: Body, context: Context) -> None:
     """Lets producers write into a [concatenation](#concatenation-in-place).
 
-    The widest first: those among its values are then parts of it, not tensors.
+    The widest first: concatenations among the values are then parts of it, not tensors.
     """
     view = body.view
     position = _positions(view)
@@ -97,7 +97,7 @@ class _Chain:
         self._view, self._root, self._position = view, root, position
         leaves, self._nested = _flatten(view, root, copied)
         self._inner = {root.name, *(part.ref.node for part in self._nested)}
-        # What reads a nested value waits for its last piece, and may lead to its neighbours.
+        # What reads a nested value waits for the last piece of it, and may lead to neighbours.
         read = [part for part in self._nested if self._outer_readers(part)]
         apart = {edge for part in read for edge in (part.first, part.end)}
         self.pieces = sorted(_pieces(leaves, copied, apart), key=self._last)
@@ -193,7 +193,7 @@ def write_in_turn(view: GraphView, writers: list, reads: dict[str, int]) -> Ref:
 
     Args:
         writers: (node, what it becomes) of each op.
-        reads: reader -> the number of the writer whose tensor becomes its source.
+        reads: reader -> the number of the writer whose tensor becomes the source.
     """
     tensors: list[Ref] = []
     for number, (node, payload) in enumerate(writers):
@@ -262,7 +262,7 @@ def _knows_parts(payload: Record | None) -> bool:
 
 
 def _can_read(node: Node, index: int) -> bool:
-    """Whether the op can read its input as a part of a wider tensor."""
+    """Whether the op can read the input as a part of a wider tensor."""
     payload = node.payload
     known = _knows_parts(payload) and node.roles[index] == "src"
     return known and not getattr(payload, "src_blocks", ())

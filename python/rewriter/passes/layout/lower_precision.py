@@ -4,7 +4,7 @@ Products and recurrent layers multiply so, too, but read and write float32 (narr
 
 A tensor is narrow where a convolution reads it, and from there back through all that only moves or
 pools. Who else reads it and takes no narrow type gets it back as float32, by a reorder; a source
-that nobody can write narrow is made so by one. So no narrow tensor is without a convolution.
+that nobody can write narrow becomes so by one. So no narrow tensor is without a convolution.
 """
 
 from collections.abc import Callable, Mapping
@@ -183,7 +183,7 @@ def _choice(ref: Ref, lowering: Lowering, joined: Mapping[Ref, Ref]):
 
 
 def _fields_of(body: Body, lowering: Lowering, joined: Mapping[Ref, Ref]):
-    """What gives a convolution the fields of its weights, and notes it among the layers."""
+    """What gives a convolution the fields of the weights, and notes it among the layers."""
 
     def fields(node: Node) -> dict:
         label = body.label(node.name)

@@ -5,7 +5,7 @@ whose weights are whole multiples of a step an output channel is one of integers
 
     y = sum (sx (qx - zx)) (sw qw) = sx sw sum (qx - zx) qw
 
-and the rounding behind its bias, batch normalisation and activation is how its result is stored.
+and the rounding behind its bias, batch normalisation and activation is how the result is stored.
 What batch normalisation multiplies by goes into the scales. Scales, zero points and weights are the
 model's own; nothing is calibrated.
 """
@@ -77,7 +77,7 @@ def _of_result(node: Node, known, body: Body) -> Quantization | None:
 
 
 def _hands_on(node: Node) -> bool:
-    """Whether it only moves numbers: each of its result is zero, or from a source."""
+    """Whether it only moves numbers: each of the result is zero, or from a source."""
     payload = node.payload
     if payload is None:
         return node.op == "Identity"
@@ -168,7 +168,7 @@ def _write_rounding(node: Node) -> None:
 
 
 def _fields_of(body: Body, known, layers: list[Layer]):
-    """What gives a convolution the fields of its weights, and notes it among the layers."""
+    """What gives a convolution the fields of the weights, and notes it among the layers."""
 
     def fields(node: Node) -> dict:
         conv = node.payload

@@ -85,10 +85,10 @@ def narrow_tensors(
 
 
 def joined_values(view: GraphView, narrow: set[Ref]) -> dict[Ref, Ref]:
-    """Value -> the narrow tensor whose bytes it is written in, since only that is made of it.
+    """Value -> the narrow tensor whose bytes it is written in, since nothing else reads it.
 
     A concatenation's values are written there and not copied. What a maximum alone reads needs no
-    range of its own: what lies below all maxima, as masks and pads do, becomes the lowest byte. So
+    separate range: what lies below all maxima, as masks and pads do, becomes the lowest byte. So
     does what moves values there, if it alone reads them.
     """
     joined: dict[Ref, Ref] = {}

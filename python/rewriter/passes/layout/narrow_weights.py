@@ -32,7 +32,7 @@ from ...report import Report
 
 # Products whose sum is an int32 whatever they are: 2^31 / (255 * 128).
 MOST_PRODUCTS = 65_000
-_KERNELS = (1, 2)  # which inputs of a recurrent layer its two matrices are
+_KERNELS = (1, 2)  # which inputs of a recurrent layer the two matrices are
 
 
 def narrow_weights(

@@ -1,7 +1,7 @@
 """Takes squeeze-and-excitation apart where its source is narrow.
 
 The op reads and writes float32. A mean of narrow numbers, the op on that one pixel, and a product
-of narrow numbers by its scales leave everything large narrow.
+of narrow numbers by the scales leave everything large narrow.
 """
 
 from dataclasses import replace

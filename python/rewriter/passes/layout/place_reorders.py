@@ -35,7 +35,7 @@ def place_reorders(body: Body, context: Context) -> None:
 
 
 def formats_read(node: Node) -> list[Format]:
-    """The format in which a node reads each of its inputs."""
+    """The format in which a node reads each input."""
     return read(node) if node.payload is not None else [PLAIN] * len(node.inputs)
 
 

@@ -151,7 +151,7 @@ def _numbers(values: np.ndarray) -> list[int]:
 
 
 _PLANS = {"ConcatV2": _join, "Reshape": _reshape, "StridedSlice": _sample, "Transpose": _reshape}
-# op -> the primitive, and how each of its constants follows from the op's.
+# op -> the primitive, and how each constant of it follows from the op's.
 _SETTINGS = {
     "MirrorPad": (MirrorPad, _paddings),
     "PadV2": (ValuePad, _paddings, _value),

@@ -10,7 +10,7 @@ from ...precision.carried import byte_of
 from ...rules import Replacement
 
 ROOTS = tuple(sorted(QUANTIZING))
-NAMED = tuple(name for op in ROOTS for name in attribute_types(op))  # its op has them all
+NAMED = tuple(name for op in ROOTS for name in attribute_types(op))  # the op has them all
 _ROLES = ("src", "min", "max", "num_bits")
 
 

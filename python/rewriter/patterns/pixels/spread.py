@@ -1,9 +1,9 @@
 """Element-wise work of a picture and a tensor that is broadcast over it.
 
 x [N, H, W, C] o s [N, H, W, 1]: a 1x1 convolution of s by ones, whose chain is o x
-x [N, H, W, C] o s [N, H, 1, C]: o of x and of s with its column repeated; rows, too
+x [N, H, W, C] o s [N, H, 1, C]: o of x and of s with the column repeated; rows, too
 
-A sum or product of pictures whose sizes may differ, or of one and a constant of its pixels, and a
+A sum or product of pictures whose sizes may differ, or of one and a constant of the pixels, and a
 product by a plane whose sizes may differ, are TensorFlow's own on blocks, which looks at the sizes
 when it runs; tails stay zero.
 """
@@ -30,7 +30,7 @@ _UNPROVEN = "its operands are not proven to be of one size: give sizes in input_
 
 
 def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
-    """The work of `node`, if one of its operands is spread over the other."""
+    """The work of `node`, if one operand is spread over the other."""
     at = picture(node, body)
     if node.controls:
         return None
@@ -97,7 +97,7 @@ def _plane(node: Node, body: Body) -> int | None:
 
 
 def _blocks(write: Writer, constant: Ref, body: Body, channels: int) -> Ref:
-    """Blocks of a constant, which are made once."""
+    """Blocks of a constant, which are reordered once."""
     each = write.add("each", "Mul", constant, np.ones((1, 1, 1, channels), np.float32))
     h, w = body.shapes.shape(each)[1:3]
     blocks, tail = -(-channels // BLOCK), -channels % BLOCK

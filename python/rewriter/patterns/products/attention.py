@@ -132,7 +132,7 @@ class Placed(NamedTuple):
 
     Attributes:
         shape: in which it has that layout; None: it has it.
-        row: of how many elements its rows are.
+        row: of how many elements the rows are.
     """
 
     source: Source
@@ -381,7 +381,7 @@ def _plan(node: Node, by_keys: Product, by_values: Product, i: int, scores: Scor
 
 
 def _indices_of(source: Source) -> list[Index]:
-    """What counts along its axes."""
+    """What counts along the axes."""
     return [leaf for axis in source.axes for leaf in leaves(axis)]
 
 

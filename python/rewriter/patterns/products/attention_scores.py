@@ -7,7 +7,7 @@
     score = score + late bias + ..
 
 in this order, each of them or none. It is no rule: they come in any number, and what a mask hides
-is proven by recursion over whatever it is made of. One that lets each query see the keys up to its
+is proven by recursion over whatever computes it. One that lets each query see the keys up to its
 own is no tensor: the op leaves those keys out.
 """
 
@@ -41,7 +41,7 @@ from ....ops.records import BIAS_ROLES, MAX_BIASES
 from ...rules import Declined, require
 
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape"})
-# What a finite constant must be, so that its exponential is zero beside that of any other score.
+# What a finite constant must be, so that the exponential is zero beside that of any other score.
 NEVER = -1e8
 # What scores, and other products of activations, are taken to stay below.
 ORDINARY = 1e3
@@ -82,8 +82,8 @@ class Operand:
     """What is broadcast to scores: a bias, times `factor`, or a mask.
 
     Attributes:
-        shape: its own.
-        axes, sizes: those of the scores beside which its own lie.
+        shape: of the operand.
+        axes, sizes: those of the scores beside which the operand's lie.
     """
 
     ref: Ref
@@ -98,14 +98,14 @@ class Operand:
 
     @property
     def present(self) -> list[list[Index]] | None:
-        """The indices along each of its axes; None where it is not known which have one element."""
+        """The indices along each axis; None where it is not known which have one element."""
         if any(size not in (1, full) for size, full in zip(self.shape, self.sizes, strict=True)):
             return None
         axes = zip(self.axes, self.shape, strict=True)
         return [[] if size == 1 else leaves(axis) for axis, size in axes]
 
     def counted(self) -> list[list[Index]]:
-        """The indices along those of its axes that have more than one element."""
+        """The indices along those axes that have more than one element."""
         return [axis for axis in self.present or () if axis]
 
     def views(self, roles: Roles) -> list[tuple[str, list]] | None:
@@ -130,11 +130,11 @@ class Operand:
 
 @dataclass
 class Scores:
-    """How weights are made of a product, and what counts along their axes.
+    """How weights are computed from a product, and what counts along their axes.
 
     Attributes:
-        axes: those of the tensor that was made last.
-        indices: label of the product -> its index.
+        axes: those of the last tensor so far.
+        indices: label of the product -> index.
         axes_of: the same of each node.
         keys: what softmax sums over.
         head_scale: by which each head is multiplied.
@@ -143,7 +143,7 @@ class Scores:
         late: how many of the biases, the last ones, are added behind the mask.
         masked: the score where the mask is false, or true if it is `inverted`.
         condition: what the mask was, before it became another tensor or none, and whether inverted.
-        zeroed: whether weights of masked scores are made zero.
+        zeroed: whether weights of masked scores become zero.
         causal: the axes of queries and keys of a mask of all keys behind a query.
         hidden: the score of those keys, or what is added to it.
     """
@@ -233,7 +233,7 @@ class Scores:
 
 
 def scores_of(path: list, by_keys, body: Body, without: Node | None = None) -> Scores:
-    """What the path makes of its product; `without` is a causal mask that the op needs not read."""
+    """What the path makes of the product; `without` is a causal mask that the op needs not read."""
     (first, _), *steps = path
     indices: dict[str, Axis] = {}
     for ref, labels in zip(by_keys.refs, by_keys.labels, strict=True):
@@ -435,7 +435,7 @@ def _before_views(ref: Ref, ops: Collection[str], body: Body) -> Ref:
 def causal_bias(bias: Ref, body: Body) -> float | None:
     """c where a bias is (1 - mask) * c of such a mask; the largest where it has several.
 
-    It is a constant, or made so of a mask.
+    It is a constant, or computed so from a mask.
     """
     bias = _before_views(bias, _VIEWS, body)
     node = body.view.producer(bias)
@@ -451,7 +451,7 @@ def causal_bias(bias: Ref, body: Body) -> float | None:
 def hides(value: float, biases: float) -> bool:
     """Whether scores that become `value`, or have it added, count for nothing beside the others.
 
-    They do not where biases, whose bound is given, may be as low as the value: of a row in which it
+    They do not where `biases`, a bound on these, may be as low as the value: of a row in which it
     hides all other keys, softmax weighs those that `value` hides as well. -inf hides them beside
     any finite score, and a row of nothing else is NaN with them and without.
     """

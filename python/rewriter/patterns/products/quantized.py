@@ -4,7 +4,7 @@
     y = float(q @ kernel) / (s kernel_scale),        sums in int32
 
 An EinsumDense may have several axes of a row, on either side: reshapes make matrices of them. The
-inner product that quantizes its rows is all that; its scales are 1 / kernel_scale. Weights and
+inner product that quantizes rows is all that; the scales are 1 / kernel_scale. Weights and
 scales stay where they are.
 """
 

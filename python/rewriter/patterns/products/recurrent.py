@@ -17,7 +17,7 @@ class Step(Scope):
 
     Args:
         body: the function.
-        units: of its cell, where they are known.
+        units: of the cell, where they are known.
     """
 
     def __init__(self, body: Body, units: int | None = None):
@@ -79,7 +79,7 @@ class Gates(Pattern):
             if sizes is None or not self._splits(step, node.inputs[2]) or -1 in sizes[:port]:
                 return None
             begin, size = int(sizes[:port].sum()), int(sizes[port])
-            # The rest is a part of its own, be it empty.
+            # The rest is a separate part, be it empty.
             is_rest = size == -1 and port == self.n - 1 == len(sizes) - 1
             return (begin, None if is_rest else begin + size) if is_rest or size >= 0 else None
         index = slices(node, step.constants.value, self.rank)
@@ -140,7 +140,7 @@ def _split(n: int, sums: Pattern) -> list[Gates]:
 
 
 def _products(n: int, source: Pattern, weights: Pattern, bias: Pattern | None = None) -> list:
-    """Each of n gates as a product of its own with its columns of a matrix: implementation=1."""
+    """Each of n gates as a separate product with some columns of a matrix: implementation=1."""
     products = [Op("MatMul", source, _part(k, n, weights)) for k in range(n)]
     if bias is None:
         return products

@@ -1,6 +1,6 @@
 """Activations and bounds, which may be spelled with several ops: formulas and their steps.
 
-One bound alone is a minimum or maximum, which lets infinities on its other side be. Keras has no op
+One bound alone is a minimum or maximum, which lets infinities on the other side be. Keras has no op
 for PReLU: relu(x) + (-slope) * relu(-x) is five nodes, of which two read x.
 """
 

@@ -1,6 +1,6 @@
 """Per-channel affine maps: x * scale + shift with constant scale and shift.
 
-Bias, batch normalisation in all its spellings (Keras 3: Mul by a constant made with
+Bias, batch normalisation in all spellings (Keras 3: Mul by a constant computed with
 Rsqrt, then AddV2; TensorFlow: FusedBatchNorm), rescaling: each op on its own is one
 affine map with operands that `Constants` evaluates in float64; chains compose.
 """

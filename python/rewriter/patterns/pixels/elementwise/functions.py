@@ -27,7 +27,7 @@ OF_ONE = {
 }
 _NAMES = {op: name for name, op in BINARY.items() if op}
 _NAMES |= {"Add": "add", "AddN": "add", "SquaredDifference": "sub"}
-# step -> the step that it is when its operands are exchanged.
+# step -> the step that it is when the operands are exchanged.
 _EXCHANGED = {name: name for name in ("add", "mul", "max", "min", "equal", "not_equal")} | {
     "div": "rdiv",
     "sub": "add",  # of -x
@@ -69,7 +69,7 @@ def readings(node: Node, body: Body, root: str) -> Iterator[tuple[Ref, Steps, di
 
 
 def chain(op: str, i: int, *operands: tuple) -> Steps:
-    """What an op makes of its operand i, the others being (shape, role or values)."""
+    """What an op makes of the operand i, the others being (shape, role or values)."""
     name = _EXCHANGED[_NAMES[op]] if i else _NAMES[op]
     before = (eltwise("linear", alpha=-1.0, beta=0.0),) if i and _NAMES[op] == "sub" else ()
     after = (eltwise("square"),) if op == "SquaredDifference" else ()
