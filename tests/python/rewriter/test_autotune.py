@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from converts import converts
+from graph_nodes import all_nodes
 
 from tf_blockdnn.python.rewriter import Options, autotune, measure
 from tf_blockdnn.python.targets import optimize
@@ -39,9 +40,7 @@ def slow(monkeypatch):
 
 
 def _ops(concrete):
-    graph = concrete.graph.as_graph_def()
-    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
-    return [node.op for node in nodes]
+    return [node.op for node in all_nodes(concrete)]
 
 
 def test_a_part_that_loses_is_left(rewrite, image, two_parts, slow):

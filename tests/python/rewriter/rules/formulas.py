@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import tensorflow as tf
+from graph_nodes import all_nodes
 
 from tf_blockdnn import Options
 from tf_blockdnn.python.graph.types import definition
@@ -455,9 +456,7 @@ def _fault(got, wanted, exact, largest: float, whole: bool) -> str:
 
 
 def _count(concrete, ops) -> int:
-    graph = concrete.graph.as_graph_def()
-    nodes = [graph.node, *(function.node_def for function in graph.library.function)]
-    return sum(node.op in ops for nodes in nodes for node in nodes)
+    return sum(node.op in ops for node in all_nodes(concrete))
 
 
 class Case:

@@ -309,7 +309,8 @@ def padded_convolution(tf, x, weights, pads, value, strides, padding):
     return tf.Conv2D(x, weights, strides=strides, padding=padding)
 
 
-_PADDED = {"pads": None, "value": None, "padding": OneOf(("SAME", "VALID"))}
+# "VALID" is what a Pad before it can become a part of.
+_PADDED = {"pads": None, "value": None, "padding": OneOf(("VALID", "VALID", "VALID", "SAME"))}
 JOINED = {
     joined.formula.__name__: joined
     for joined in (
