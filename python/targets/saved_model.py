@@ -6,7 +6,6 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from .. import rewriter
-from ..graph import all_nodes
 from ..options import Options
 from ..rewriter.weights_file import loaded_weights
 from ..tensorflow_private import (
@@ -214,7 +213,8 @@ def _shares_state(loaded) -> bool:
     if any(map(_list_assigned, loaded.signatures.values())):
         return True
     graphs = (c.graph.as_graph_def() for c in _concretes_of(loaded) if _reads_table(c))
-    writes = any(node.op in _WRITES_TABLE for graph in graphs for node in all_nodes(graph))
+    bodies = (body for g in graphs for body in (g.node, *(f.node_def for f in g.library.function)))
+    writes = any(node.op in _WRITES_TABLE for body in bodies for node in body)
     return writes and any(map(_reads_table, loaded.signatures.values()))
 
 
