@@ -183,6 +183,8 @@ def _checked(option: str, patterns: Iterable[str]) -> tuple[str, ...]:
             f"{option} must be a list of names, such as [{patterns!r}], not {patterns!r}"
         )
     for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise UserError(f"{option} must be a list of names, but {pattern!r} is none")
         try:
             re.compile(pattern)
         except re.error as error:

@@ -16,9 +16,9 @@ _MOST_HELD = 16  # batches
 # no step left for that sample, whose numbers would all become zero.
 _FAR = 512
 _MISSING = (
-    'precision="int8" needs calibration: some dozens of typical inputs, as an array of samples, a '
-    "tf.data.Dataset of batches, or a .npz file or a folder of .npy files (--calibration); "
-    'precision="bf16" and "int8-dynamic" need none'
+    'precision="int8", or max_loss, needs calibration: some dozens of typical inputs, as an array '
+    "of samples, a tf.data.Dataset of batches, or a .npz file or a folder of .npy files "
+    '(--calibration); precision="bf16" and "int8-dynamic" without max_loss need none'
 )
 
 

@@ -88,6 +88,8 @@ def test_what_is_no_expression_is_refused():
         Options(exclude=("(",))
     with pytest.raises(ValueError, match=r"exclude must be a list of names, such as \['stem'\]"):
         Options(exclude="stem")
+    with pytest.raises(ValueError, match="only must be a list of names, but 3 is none"):
+        Options(only=["stem", 3])
 
 
 def test_options_are_checked_before_anything_is_read(function):

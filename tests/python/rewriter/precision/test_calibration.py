@@ -91,7 +91,7 @@ def test_too_few_for_a_batch_and_unequal_numbers():
 
 
 def test_none_says_how_to_get_it():
-    with pytest.raises(ValueError, match='precision="int8" needs calibration'):
+    with pytest.raises(ValueError, match='precision="int8", or max_loss, needs calibration'):
         Calibration(None)
 
 
