@@ -29,7 +29,7 @@ struct PackRequest {
   WeightsPacker pack;
   const tensorflow::Tensor* more = nullptr;  // a second matrix that `pack` reads, if any
   // The power of two by which `pack` multiplies, where sources choose it. No result depends on it.
-  std::function<int()> exponent;
+  std::function<int()> exponent = nullptr;
 };
 
 // Everything that tells packed weights apart.

@@ -106,14 +106,14 @@ struct Conv : WeightsOp<ConvAttrs> {
                   sum_quantization.value, dst_quantization.value};
     return FromCore(MakeConvPlan(desc, ActiveIsa(), site.threads, plan));
   }
-  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& threads) const {
     ConvBuffers buffers = Buffers(plan.desc.src, plan.desc.dst, m);
     if (num_scales > 0) buffers.weight_scales = m.in<float>(scales_input());
     if (widens()) {
       buffers.plain = buffers.packed;
       buffers.packed = BytesFrom(buffers.packed, widened_bytes(plan));
     }
-    RunConv(plan, buffers, pool);
+    RunConv(plan, buffers, threads);
   }
 
   // The scales are in the packed weights.
@@ -137,7 +137,7 @@ struct Conv : WeightsOp<ConvAttrs> {
     return request;
   }
   void Pack(const Plan& plan, int, const void* plain, OpKernelContext* ctx, void* packed,
-            ThreadPool& pool) const {
+            ThreadPool& threads) const {
     const float* weights = static_cast<const float*>(plain);
     std::vector<float> memory(widens() && !plan.reads_plain_weights ? weights_size() : 0);
     if (widens()) {
@@ -146,7 +146,7 @@ struct Conv : WeightsOp<ConvAttrs> {
       weights = widened;
       packed = static_cast<char*>(packed) + widened_bytes(plan);
     }
-    PackConvWeights(plan, weights, static_cast<float*>(packed), pool, Src(ctx, plan.desc.src));
+    PackConvWeights(plan, weights, static_cast<float*>(packed), threads, Src(ctx, plan.desc.src));
   }
   void Widen(const void* plain, OpKernelContext* ctx, float* widened) const {
     LoadSlice(ActiveIsa(), {weights_dtype, {}}, plain, widened, weights_size());
