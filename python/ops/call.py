@@ -216,7 +216,7 @@ class Called:
                 arguments[name] = getattr(self, name)
                 if name not in self._inputs and arguments[name] == []:
                     arguments[name] = None
-        for name in ("into", "weight_scales"):
+        for name in ("into", "volumes", "weight_scales"):
             if name in arguments:
                 arguments[name] = arguments[name][0] if arguments[name] else None
         return arguments
