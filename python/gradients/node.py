@@ -50,7 +50,7 @@ def _refuse_narrow(op, called: Called, sources: tuple) -> None:
 def vjp(function, inputs, dy) -> list:
     """The gradients of `function(*inputs)` for `dy`, zeros where it does not depend on an input.
 
-    Each input gets the share of one position, also where one tensor is passed twice. In a graph
+    Each input gets the share of that argument, also where one tensor is passed twice. In a graph
     no tape is asked: TensorFlow stops all of them while it makes a function's forward mode.
     """
     zero = tf.UnconnectedGradients.ZERO

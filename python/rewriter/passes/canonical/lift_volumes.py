@@ -100,11 +100,10 @@ class _Volumes(Views):
         return shape is not None and all(map(self._is_known, shape[1:]))
 
     def sizes(self, shape: Shape, name: str) -> list[int] | Ref:
-        # Of a tensor without elements -1 tells nothing.
-        is_first_told = any(isinstance(size, Expr) for size in shape[1:]) and self._is_known(
-            shape[0]
-        )
-        return self.vector((shape[0] if is_first_told else -1, *shape[1:]), name)
+        first, *others = shape
+        # Of a tensor without elements -1 tells nothing, but known sizes are above 0.
+        is_open = any(isinstance(size, Expr) for size in others)
+        return self.vector((first if is_open and self._is_known(first) else -1, *others), name)
 
     def vector(self, sizes: Shape, name: str) -> list[int] | Ref:
         """These sizes as one argument of an op."""
@@ -130,15 +129,18 @@ class _Volumes(Views):
         sizes = self.sizes(shape, f"{name}/shape")
         return self.body.writer(name).add("", "Reshape", src, sizes, shape=shape)
 
-    def window(self, size: Size, kernel: int, stride: int, padding: str, name: str) -> Size:
-        """How many windows fit in an axis; where that is open it is computed."""
-        count = window(size, kernel, stride, padding, 0, 0)
-        if not self._is_known(count):
-            write, slack = self.body.writer(name), -1 if padding == "SAME" else -kernel
-            first = write.add("first", "AddV2", self._tensors[size], slack, shape=())
-            steps = write.add("steps", "FloorDiv", first, stride, shape=())
-            self._tensors[count] = write.add("", "AddV2", steps, 1, shape=())
-        return count
+    def windows(self, volume: Shape, kernel, strides, padding: str, name: str) -> Shape:
+        """How many windows fit in each axis of a volume; where that is open it is computed."""
+        counts = []
+        for axis, (length, stride) in enumerate(zip(kernel, strides, strict=True), 1):
+            counts.append(window(volume[axis], length, stride, padding, 0, 0))
+            if not self._is_known(counts[-1]):
+                write = self.body.writer(f"{name}/size_{axis}")
+                slack = -1 if padding == "SAME" else -length
+                first = write.add("first", "AddV2", self._tensors[volume[axis]], slack, shape=())
+                steps = write.add("steps", "FloorDiv", first, stride, shape=())
+                self._tensors[counts[-1]] = write.add("", "AddV2", steps, 1, shape=())
+        return tuple(counts)
 
     def product(self, a: Size, b: Size, name: str) -> Size:
         """The product of two sizes; where it is open and they are known it is computed."""
@@ -197,12 +199,7 @@ def _plan_convolution(node: Node, views: _Volumes, context: Context) -> None:
     if is_open := isinstance(volume[1], Expr):
         inputs["volumes"] = views.counted.get(volume[0])
     require(views.tells(volume) and None not in inputs.values(), _UNKNOWN)
-    out = tuple(
-        views.window(size, kernel, stride, padding, f"{node.name}/size_{axis}")
-        for axis, (size, kernel, stride) in enumerate(
-            zip(volume[1:4], weights.shape[:3], strides, strict=True)
-        )
-    )
+    out = views.windows(volume, weights.shape[:3], strides, padding, node.name)
     payload = ConvVolume(
         origin=node.name,
         channels=weights.shape[4],
@@ -354,22 +351,24 @@ def _join_channels(write: Writer, what: str, parts: list[Ref]) -> Ref:
 
 
 def _shift(write: Writer, what: str, src: Ref, begin: int, count: Size, body: Body) -> Ref:
-    """`count` slices of each volume from `begin` on, zeros before the first and after the last."""
+    """`count` slices of each volume from `begin` on, zeros before the first and after the last.
+
+    Zeros come first, then the cut: a volume may have fewer slices than are cut.
+    """
     batch, depth, *rest = _volume(src, body)
-    left = depth - begin - count  # slices behind the last
+    left = depth - begin - count  # slices after the last
     before, after = max(-begin, 0), max(-left, 0)
     first, behind = max(begin, 0), max(left, 0)
-    if (first or behind) and isinstance(depth, int):
-        src = write.cut(f"{what}/inside", src, 1, first, max(depth - first - behind, 0))
-    elif first or behind:
-        mask, shape = 1 if behind else 3, (batch, depth - first - behind, *rest)
-        bounds, masks = ([0, first], [0, -behind], [1, 1]), dict(begin_mask=1, end_mask=mask)
+    if before or after:
+        pads, depth = np.zeros((5, 2), np.int32), depth + before + after
+        pads[1] = before, after
+        src = write.add(f"{what}/padded", "Pad", src, pads, shape=(batch, depth, *rest))
+    if first or behind:
+        bounds = [0, first], [0, -behind], [1, 1]
+        masks = {"begin_mask": 1, "end_mask": 1 if behind else 3}
+        shape = (batch, count, *rest)
         src = write.add(f"{what}/inside", "StridedSlice", src, *bounds, **masks, shape=shape)
-    if not before and not after:
-        return src
-    pads = np.zeros((5, 2), np.int32)
-    pads[1] = before, after
-    return write.add(f"{what}/padded", "Pad", src, pads, shape=(batch, count, *rest))
+    return src
 
 
 def _concatenate(node: Node, views: _Volumes) -> None:
@@ -402,10 +401,7 @@ def _pool(node: Node, views: _Volumes) -> None:
     src = view.x
     ksize, strides = node.attr["ksize"].list.i[1:4], node.attr["strides"].list.i[1:4]
     padding = node.attr["padding"].s.decode()
-    d, h, w = (
-        views.window(size, kernel, stride, padding, f"{name}/size_{axis}")
-        for axis, (size, kernel, stride) in enumerate(zip(volume[1:4], ksize, strides, strict=True))
-    )
+    d, h, w = views.windows(volume, ksize, strides, padding, name)
     batch, depth, channels = volume[0], volume[1], volume[4]
 
     def pooled(what: str, src: Ref, ksize, strides, shape) -> Ref:

@@ -179,7 +179,8 @@ def test_some_open_sizes(shape, padding, kernel, strides, weights, result_of):
 
 
 @pytest.mark.parametrize(
-    "kernel, strides, padding", [(3, 2, "SAME"), (3, 1, "VALID"), (2, 2, "SAME")]
+    "kernel, strides, padding",
+    [(3, 2, "SAME"), (3, 1, "VALID"), (2, 2, "SAME"), (7, 2, "SAME"), (5, 1, "SAME")],
 )
 def test_transposed_of_open_sizes(kernel, strides, padding, weights, result_of):
     @tf.function(input_signature=[tf.TensorSpec((None, None, None, None, 16))])
