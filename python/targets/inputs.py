@@ -149,9 +149,13 @@ def mapped(function: Callable, value):
             copied[key] = mapped(function, inner)
         return copied
     if isinstance(value, (tuple, list)):
-        inner = [mapped(function, each) for each in value]
-        return type(value)(*inner) if hasattr(value, "_fields") else type(value)(inner)
+        return like(value, [mapped(function, each) for each in value])
     return tf.nest.map_structure(function, value)
+
+
+def like(value: tuple | list, inner: list) -> tuple | list:
+    """A sequence of the class of `value`, which may be a named tuple's, with these in it."""
+    return type(value)(*inner) if hasattr(value, "_fields") else type(value)(inner)
 
 
 def places(taken: Sequence, probed: Sequence) -> list | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from ..keras_private import MASK, built_shape, built_shapes, names_of_results, symbolic
+from .inputs import like
 
 _LIBRARIES = ("keras", "tf_keras")
 
@@ -202,5 +203,5 @@ def _specs(shape, dtype):
     if isinstance(shape, dict):
         return {name: _specs(inner, dtype) for name, inner in shape.items()}
     if all(size is None or isinstance(size, int) for size in shape):
-        return tf.TensorSpec((None, *shape[1:]), dtype)
-    return type(shape)(_specs(inner, dtype) for inner in shape)
+        return tf.TensorSpec((None, *shape[1:]) if shape else (), dtype)
+    return like(shape, [_specs(inner, dtype) for inner in shape])

@@ -1,6 +1,7 @@
 """What a class of the user's adds to a Keras model stays with the optimised one."""
 
 import dataclasses
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -244,6 +245,11 @@ def test_two_threads_optimise_at_once(library, pictures, same, in_threads):
         same(one(pictures), original(pictures))
 
 
+class Pair(NamedTuple):
+    x: tf.Tensor
+    size: tf.Tensor
+
+
 def _arguments(library, name):
     """A subclassed model whose call takes its arguments in another way, and calls of it."""
 
@@ -272,6 +278,11 @@ def _arguments(library, name):
         def call(self, inputs, more):
             return self.conv(inputs["a"]) + more["b"][0]
 
+    class Fields(Base):
+        def call(self, pair):
+            y = self.conv(pair.x)
+            return tf.cond(pair.size > 2.0, lambda: y, lambda: y * pair.size)
+
     class Empty(Base):
         def call(self, x, sizes=None):
             return self.conv(x) * (1.0 if sizes is None else 2.0 + len(sizes))
@@ -283,13 +294,14 @@ def _arguments(library, name):
         Named: [((x,), {}), ((x,), {"size": size})],
         KeywordOnly: [((x,), {"size": size})],
         Nests: [(({"a": x}, {"b": [size]}), {})],
+        Fields: [((Pair(x, size),), {}), ((Pair(size=0.1 * size, x=x),), {})],
         Empty: [((x,), {}), ((x,), {"sizes": []}), ((x,), {"sizes": [size]})],
     }
     kind = next(kind for kind in calls if kind.__name__ == name)
     return kind(), calls[kind]
 
 
-@pytest.mark.parametrize("name", "Two Several Named KeywordOnly Nests Empty".split())
+@pytest.mark.parametrize("name", "Two Several Named KeywordOnly Nests Fields Empty".split())
 def test_calls_that_take_several_arguments(library, name, same):
     model, calls = _arguments(library, name)
     wanted = [model(*args, **kwargs) for args, kwargs in calls]
@@ -299,6 +311,7 @@ def test_calls_that_take_several_arguments(library, name, same):
             same(fast(*args, **kwargs), value)
     reports = [call.report for call in fast.optimized.calls]
     assert reports and all(report.count("BlockdnnConv") for report in reports)
+    assert name != "Fields" or len(reports) == 1  # What it was built for tells all of it.
 
 
 def test_classes_derived_from_sequential(library, pictures, same, tmp_path):
