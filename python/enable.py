@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 import tensorflow as tf
 
 from .errors import UserError, describe
-from .options import Options
+from .options import Options, choose
 from .rewriter import Bundles, Report
 from .rewriter.summary import counted, faster
 from .rewriter.verify import effects
@@ -313,7 +313,7 @@ def enable(*, seconds: float = 0.3, min_gain: float = 1.1, options: Options | No
         ['one_step_on_data_distributed']
         >>> bd.disable()
     """
-    options = replace(options or Options(), weights="live")
+    options = choose(options, weights="live")
     if options.precision == "int8" or options.max_loss is not None:
         raise UserError("int8 and max_loss need calibration data: give them to bd.optimize")
     if _switch is not None:

@@ -106,7 +106,7 @@ class Options:
         for name in ("exclude", "only"):
             if (patterns := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _checked(name, patterns))
-        if not isinstance(self.verify, numbers.Real) or self.verify < 0:
+        if not isinstance(self.verify, numbers.Real) or not self.verify >= 0:
             raise UserError(
                 "verify must be a bool, or the largest difference, such as 1e-4, not "
                 f"{self.verify!r}"
@@ -150,6 +150,8 @@ class Options:
 
 def choose(options: Options | None, **choices) -> Options:
     """The options of a caller who gives `options`, and over these the choices that are not None."""
+    if options is not None and not isinstance(options, Options):
+        raise UserError(f"options must be tf_blockdnn.Options(...), not {options!r}")
     chosen = {name: value for name, value in choices.items() if value is not None}
     return replace(options or Options(), **chosen)
 
@@ -178,10 +180,7 @@ def unmatched(options: Options, nodes: Iterable[str], prefix: str = "") -> list[
 
 def _checked(option: str, patterns: Iterable[str]) -> tuple[str, ...]:
     """Names as a tuple; one string would come apart into letters."""
-    if isinstance(patterns, str):
-        raise UserError(
-            f"{option} must be a list of names, such as [{patterns!r}], not {patterns!r}"
-        )
+    patterns = names_of(option, patterns)
     for pattern in patterns:
         if not isinstance(pattern, str):
             raise UserError(f"{option} must be a list of names, but {pattern!r} is none")
@@ -189,7 +188,21 @@ def _checked(option: str, patterns: Iterable[str]) -> tuple[str, ...]:
             re.compile(pattern)
         except re.error as error:
             raise UserError(f"{option}: not a regular expression: {pattern!r}: {error}") from None
-    return tuple(patterns)
+    return patterns
+
+
+def names_of(
+    what: str, given: Iterable[str], error: type[UserError] = UserError
+) -> tuple[str, ...]:
+    """The names that a caller gives, which may come from an iterator.
+
+    Args:
+        error: what is raised where they are one string, or nothing that holds several.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        name = given if isinstance(given, str) else "name"
+        raise error(f"{what} must be a list of names, such as [{name!r}], not {given!r}")
+    return tuple(given)
 
 
 def is_named(pattern: str, node: str, prefix: str = "") -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from . import folders, targets
 from .errors import SavedModelError, UserError
-from .options import Options, PrecisionName, choose
+from .options import Options, PrecisionName, choose, names_of
 from .rewriter import Bundles, Report, Rewrite
 
 __all__ = ["SavedModelError", "SavedModelReport", "optimize_saved_model"]
@@ -212,7 +212,7 @@ def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, so
       SavedModelError: a name in `wanted` that `available` lacks.
     """
     available = sorted(available)
-    wanted = list(wanted or available)
+    wanted = list(names_of("signatures", wanted or available, SavedModelError))
     for name in wanted:
         if name not in available:
             raise SavedModelError(f"{source}: no signature {name!r}; it has {', '.join(available)}")

@@ -6,7 +6,7 @@ from .. import on_demand
 
 if TYPE_CHECKING:
     from ..options import Options
-    from .precision.calibration import read_arrays
+    from .precision.calibration import keep_batches, read_arrays
     from .regions import LIGHT_OPS
     from .report import Converted, Report
     from .rewrite import Rewrite, Rewritten, optimize_concrete
@@ -17,7 +17,7 @@ __getattr__ = on_demand(
     __name__,
     {
         "..options": "Options",
-        ".precision.calibration": "read_arrays",
+        ".precision.calibration": "keep_batches read_arrays",
         ".regions": "LIGHT_OPS",
         ".report": "Converted Report",
         ".rewrite": "Rewrite Rewritten optimize_concrete",

@@ -31,6 +31,7 @@ from ..graph import Body, Module, Sizes, Verifier, check_edges
 from ..graph.families import BEGINNINGS, SUMS
 from ..native import library, without_collection
 from ..options import Options, is_named, unmatched
+from ..tensorflow_private import results_of
 from . import autotune, emit, measure, verify
 from .ask_library import ask_library
 from .capture import capture, compiled_by_xla, compiled_in
@@ -40,7 +41,7 @@ from .passes import order
 from .passes.layout.place_reorders import place_reorders
 from .patterns import PATTERNS
 from .patterns.pixels.elementwise.activations import RULES as ACTIVATIONS
-from .precision.calibration import Calibration, CalibrationError
+from .precision.calibration import Calibration, CalibrationError, keep_batches
 from .precision.lower import judge, lower
 from .precision.lowering import Lowering
 from .rebuild import rebuild
@@ -117,6 +118,8 @@ def optimize_concrete(
         ['BlockdnnRegion']
     """
     options = options or Options()
+    if options.precision is not None:  # It is looked at here, and read by `lower` and by `again`.
+        calibration = keep_batches(calibration)
     if options.precision == "int8" or options.max_loss is not None:  # Both need data.
         Calibration(calibration)
     measures, checks_numbers = options.autotune or options.measure, options.verify is not False
@@ -267,6 +270,8 @@ class Rewrite:
         """Makes the function, where anything in it is converted."""
         if compiled_by_xla(self.concrete):
             self.report.decline(self.name, "XLA compiles it (jit_compile=True)")
+        elif not (results_of(self.concrete) or self.concrete.graph.control_outputs):
+            self.report.decline(self.name, "it has no results and no side effects")
         else:
             module = self.plan()
             if is_converted(module):

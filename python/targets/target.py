@@ -53,6 +53,9 @@ class Target(ABC):
     KIND = ""
 
     def __init__(self, target, settings: Settings):
+        if settings.options.precision is not None:  # Each function reads all of it.
+            kept = rewriter.keep_batches(settings.calibration)
+            settings = settings._replace(calibration=kept)
         self.target, self.settings = target, settings
         for name in ("input_signature", "custom_objects"):
             if getattr(settings, name) and name not in self.TAKES:

@@ -26,6 +26,11 @@ class CalibrationError(UserError):
     """Calibration data that do not fit."""
 
 
+def keep_batches(data):
+    """The data, which can be read again: a generator does not begin again; batches are few."""
+    return list(data) if isinstance(data, Iterator) else data
+
+
 class Calibration:
     """What was passed as calibration data, read batch by batch as arguments of functions.
 
@@ -52,11 +57,8 @@ class Calibration:
         self._note = on_batch or (lambda done, total: None)
         if isinstance(data, str | os.PathLike):
             data = read_arrays(pathlib.Path(data))
-        self._data = data
+        self._data = keep_batches(data)
         self.limits: dict[str, float] | None = None
-        self._once = None
-        if isinstance(data, Iterator):  # A generator does not begin again; batches are few.
-            self._once = list(data)
 
     def batches(self, concrete) -> Iterator[list[tf.Tensor]]:
         """The arguments of each call of a ConcreteFunction.
@@ -94,7 +96,7 @@ class Calibration:
         return tf.where(is_far, tf.zeros_like(tensor), tensor)
 
     def _raw(self, wanted, names) -> Iterable:
-        data = self._data if self._once is None else self._once
+        data = self._data
         if isinstance(data, Mapping):
             arrays = {name: _as_array(value, name) for name, value in data.items()}
             if len({len(array) for array in arrays.values()}) > 1:
@@ -226,7 +228,11 @@ def _checked(value, wanted, where: str) -> tf.Tensor:
     except (TypeError, ValueError, tf.errors.OpError):
         raise CalibrationError(f"{where} is no tensor of {wanted.dtype.name}") from None
     if not wanted.shape.is_compatible_with(tensor.shape):
-        raise CalibrationError(f"{where} is {tensor.shape}; the function takes {wanted.shape}")
+        is_sample = wanted.shape.rank and wanted.shape[1:].is_compatible_with(tensor.shape)
+        raise CalibrationError(
+            f"{where} is {tensor.shape}; the function takes {wanted.shape}"
+            + (": give batches, such as dataset.batch(1)" if is_sample else "")
+        )
     if tensor.dtype.is_floating and not np.isfinite(tensor.numpy().astype(np.float32)).all():
         raise CalibrationError(f"{where} holds NaN or infinities")
     return tensor

@@ -51,7 +51,7 @@ def test_what_is_converted(options, converted, function, rewrite):
 
 
 def test_a_name_that_nothing_has_is_in_the_warnings(function, rewrite):
-    options = Options(exclude=("block1", "blok2"), only=("block0", "block[12]", "head"))
+    options = Options(exclude=iter(["block1", "blok2"]), only=("block0", "block[12]", "head"))
     warnings = rewrite(function, [1, 6, 6, 16], options=options).report.warnings
     assert [w.split(";")[0] for w in warnings if "matches" in w] == [
         "exclude: no node or layer matches 'blok2'",

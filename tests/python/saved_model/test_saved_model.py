@@ -220,6 +220,10 @@ class TestRefusals:
         tf.saved_model.save(module, str(tmp_path / "bare"))
         self.refuse(tmp_path / "bare", tmp_path / "out", "no signature")
 
+    def test_a_name_in_the_place_of_a_list(self, tiny, tmp_path):
+        words = r"^signatures must be a list of names, such as \['read'\], not 'read'$"
+        self.refuse(tiny, tmp_path / "out", words, signatures="read")
+
     def test_unknown_op(self, tiny, tmp_path):
         source = copy(tiny, tmp_path)
 

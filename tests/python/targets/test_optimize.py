@@ -160,6 +160,18 @@ def test_a_failure_of_the_rewriter_keeps_the_function(module, monkeypatch):
     np.testing.assert_array_equal(fast(x)["scores"], module(x)["scores"])
 
 
+@pytest.mark.parametrize("results", [None, (), {"none": [None]}], ids=["None", "()", "nested"])
+def test_a_function_without_results(results):
+    @tf.function
+    def function(x):
+        tf.nn.conv2d(x, tf.ones([3, 3, 3, 16]), **_SAME)
+        return results
+
+    fast = optimize(function, options=bd.Options(strict=True))
+    assert fast(tf.ones([1, 4, 4, 3])) == results
+    assert fast.report.declined[0][1] == "it has no results and no side effects"
+
+
 def test_a_loaded_model_reads_only_what_it_uses(module, tmp_path):
     """Its signature names every read of a variable as a side effect: only those of the bundle and
     of the dense weights, which are in use, may stay."""

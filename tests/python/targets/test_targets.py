@@ -266,7 +266,10 @@ def test_a_module_that_cannot_be_called(kernel, same, pictures):
         ({"input_signature": 3}, "input_signature must be a list of tf.TensorSpec, .*not an int"),
         ({"verify": "numbers"}, "verify must be a bool, or the largest difference, .* 'numbers'"),
         ({"verify": -1.0}, "verify must be a bool, or the largest difference, .* not -1.0"),
+        ({"verify": float("nan")}, "verify must be a bool, or the largest difference, .* not nan"),
         ({"exclude": ["("]}, "exclude: not a regular expression: '\\('"),
+        ({"exclude": 3}, r"exclude must be a list of names, such as \['name'\], not 3"),
+        ({"options": {"strict": True}}, r"options must be tf_blockdnn.Options\(...\), not {'str"),
     ],
 )
 def test_bad_options(functional, arguments, message):

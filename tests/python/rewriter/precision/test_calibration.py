@@ -66,6 +66,7 @@ def test_values_far_beyond_those_of_most_samples_are_zero():
     ("data", "words"),
     [
         (np.zeros((4, 5)), r"batch 0, .* is \(1, 5\); the function takes \(None, 3\)"),
+        ([np.zeros(3)] * 4, r"batch 0, .* is \(3,\); .* \(None, 3\): give batches, such as"),
         (np.full((4, 3), np.nan), "batch 0, .* holds NaN"),
         (np.zeros((0, 3)), "holds no samples"),
         ([], "holds no samples"),

@@ -64,6 +64,18 @@ def test_one_batch_and_one_sample_are_enough(function, data, samples):
     assert report.precision.outputs[0].snr > 30
 
 
+def test_a_generator_is_read_by_each_function(function):
+    """It yields once; every function of the target, and the check of options, reads all of it."""
+    scaled, data = tf.function(lambda x, by: by * function(x)), [images(4), images(4, 1)]
+    fast = bd.optimize(scaled, precision="int8", calibration=iter(data))
+    for by in (1.0, 2.0):
+        fast(data[0], by)
+    concrete, options = function.get_concrete_function(), Options(precision="int8")
+    alone = optimize_concrete(concrete, options=options, calibration=iter(data))
+    for report in (*(call.report for call in fast.calls), alone.report):
+        assert report.precision.count == 3 and report.precision.samples == 4
+
+
 @pytest.mark.parametrize("value", [0.0, -0.25])
 def test_data_of_one_number(function, value):
     """Ranges have no width, or one end at zero."""
