@@ -1,4 +1,4 @@
-// What tells packed weights of one source apart.
+// What distinguishes packed weights of one source.
 #pragma once
 
 #include <cstdint>

@@ -77,9 +77,8 @@ class TensorView {
     return left < lanes_ ? left : lanes_;
   }
 
-  // Numbers of elements, tails included: from a pixel's run of lanes, a block's plane and an
-  // image to the next of them; and of all that is in an image.
-  int64_t pixel_stride() const { return lanes_; }
+  // Numbers of elements, tails included: from a block's plane and an image to the next of them;
+  // and of all that is in an image.
   int64_t block_stride() const { return pixels_ * lanes_; }
   int64_t image_stride() const { return image_stride_; }
   int64_t image_elements() const { return blocks_ * block_stride(); }

@@ -30,21 +30,6 @@ std::string CheckWindow(const Window1d& w) {
 
 }  // namespace
 
-bool ParsePadding(const std::string& text, Padding* padding) {
-  static constexpr struct {
-    const char* name;
-    Padding value;
-  } kNames[] = {
-      {"SAME", Padding::kSame}, {"VALID", Padding::kValid}, {"EXPLICIT", Padding::kExplicit}};
-  for (const auto& row : kNames) {
-    if (text == row.name) {
-      *padding = row.value;
-      return true;
-    }
-  }
-  return false;
-}
-
 std::string ResolveWindow(Padding padding, Window1d* window) {
   Window1d& w = *window;
   w.out = 0;
@@ -67,15 +52,6 @@ std::string ResolveWindow(Padding padding, Window1d* window) {
   }
   w.out = out;
   return "";
-}
-
-std::string ResolveWindows(Padding padding, Windows* windows) {
-  std::string error = ResolveWindow(padding, &windows->d);
-  if (!error.empty()) return "depth: " + error;
-  error = ResolveWindow(padding, &windows->h);
-  if (!error.empty()) return "height: " + error;
-  error = ResolveWindow(padding, &windows->w);
-  return error.empty() ? "" : "width: " + error;
 }
 
 Dims Windows::OutSizes(int rank) const {

@@ -11,10 +11,6 @@ namespace bd {
 
 enum class Padding { kSame, kValid, kExplicit };
 
-// "SAME", "VALID", "EXPLICIT": the values of the `padding` attributes. Returns
-// false, and leaves *padding alone, for any other text.
-bool ParsePadding(const std::string& text, Padding* padding);
-
 // A window of `kernel` taps, `dilation` elements apart, that moves over `size`
 // elements by `stride`. Output o reads the elements
 //   o * stride - pad_before + k * dilation,  k in [0, kernel).
@@ -55,8 +51,5 @@ struct Windows {
 // As in TensorFlow, a window that exceeds the padded input gives out = 0 as long
 // as it exceeds it by less than two strides, and an error beyond.
 std::string ResolveWindow(Padding padding, Window1d* window);
-
-// The same for all three; the line begins with the dimension: "height: ...".
-std::string ResolveWindows(Padding padding, Windows* windows);
 
 }  // namespace bd

@@ -50,9 +50,7 @@ inline void FoldPlane(const Src* src, int64_t pixels, float* dst, int lanes) {
     for (int i = v + kVecsPerBlock; i < kChains; i += kVecsPerBlock) {
       chain[v] = Op::Combine(chain[v], chain[i]);
     }
-    const int left = lanes - v * kLanes;
-    const int n = left < 0 ? 0 : left < kLanes ? left : kLanes;
-    StoreN(dst + v * kLanes, Op::Finish(chain[v], count), n);
+    StoreN(dst + v * kLanes, Op::Finish(chain[v], count), AtMostLanes(lanes - v * kLanes));
   }
 }
 

@@ -18,6 +18,9 @@
 //   Set1InOrder(p)           Set1(*p), likewise
 //   LoadN StoreN             the first n lanes, 0 <= n <= kLanes; never touches
 //                            memory beyond lane n - 1; the rest reads as zero
+//   AtMostLanes(n)           such an n: of any n, what is between 0 and kLanes
+//   LoadUpTo StoreUpTo       LoadN and StoreN, which use no mask where n is kLanes
+//   Map(y, n, f, x...)       y[i] = f(x[i]...), i below n; y may be one of the x
 //   Add Sub Mul Div Max Min  arithmetic; Max and Min return the second operand
 //                            when either is NaN (x86 rule)
 //   Fma(a, b, c)             a * b + c; fused on avx2 and avx512
@@ -81,6 +84,19 @@ namespace {
 
 constexpr int kBlock = 16;
 constexpr int kVecsPerBlock = kBlock / kLanes;
+
+inline int AtMostLanes(int64_t n) { return static_cast<int>(n < 0 ? 0 : n < kLanes ? n : kLanes); }
+
+inline Vec LoadUpTo(const float* p, int n) { return n == kLanes ? Load(p) : LoadN(p, n); }
+inline void StoreUpTo(float* p, Vec v, int n) { n == kLanes ? Store(p, v) : StoreN(p, v, n); }
+
+template <typename F, typename... Floats>
+inline void Map(float* y, int64_t n, F f, const Floats*... x) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Store(y + i, f(Load(x + i)...));
+  const int left = static_cast<int>(n - i);
+  if (left > 0) StoreN(y + i, f(LoadN(x + i, left)...), left);
+}
 
 // NaN where either is; Max and Min alone would drop a NaN in a.
 inline Vec MaxOrNan(Vec a, Vec b) { return Select(IsNan(a), a, Max(a, b)); }

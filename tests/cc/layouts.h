@@ -1,11 +1,13 @@
-// What tests of layouts loop over, and the tails of blocked tensors.
+// What tests of layouts loop over, tails of blocked tensors, and windows of three dimensions.
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "cc/layout/layout.h"
 #include "cc/layout/tensor_view.h"
+#include "cc/layout/window.h"
 
 namespace bd {
 
@@ -45,6 +47,14 @@ inline bool IsBeside(const TensorView& view, int64_t i) {
 inline bool IsTail(const TensorView& view, int64_t i) {
   const int64_t block = i % view.image_stride() / view.block_stride();
   return !IsBeside(view, i) && i % view.lanes() >= view.lanes_of(block);
+}
+
+// As ResolveWindow for all three; the error of the first that has one.
+inline std::string ResolveWindows(Padding padding, Windows* windows) {
+  for (Window1d* window : {&windows->d, &windows->h, &windows->w}) {
+    if (std::string error = ResolveWindow(padding, window); !error.empty()) return error;
+  }
+  return "";
 }
 
 // Zeros in the tails of data[view.elements()].

@@ -23,8 +23,7 @@ void PairRows(const float* src, int64_t stride, int64_t rows, int64_t columns, i
   const Vec upper = FromBits(SetInt(-65536)), lower = FromBits(SetInt(65535));
   for (int64_t r = 0; r < rows; r += 2, src += 2 * stride, dst += width) {
     for (int64_t c = 0; c < width; c += kLanes) {
-      const int64_t left = columns - c;
-      const int n = static_cast<int>(left < 0 ? 0 : left < kLanes ? left : kLanes);
+      const int n = AtMostLanes(columns - c);
       const Vec first = Rounded(LoadN(src + c, n));
       const Vec second = r + 1 < rows ? Rounded(LoadN(src + stride + c, n)) : Zero();
       const Vec down = FromBits(ShiftRight<16>(Bits(first)));  // with copies of the sign above
@@ -38,22 +37,14 @@ inline void AddRow(const float* bias, int64_t step, int64_t columns, float* scor
     for (int64_t c = 0; c < columns; ++c) scores[c] += *bias;
     return;
   }
-  int64_t c = 0;
-  for (; c + kLanes <= columns; c += kLanes) {
-    Store(scores + c, Add(Load(scores + c), Load(bias + c)));
-  }
-  const int tail = static_cast<int>(columns - c);
-  if (tail > 0) StoreN(scores + c, Add(LoadN(scores + c, tail), LoadN(bias + c, tail)), tail);
+  Map(
+      scores, columns, [](Vec x, Vec b) { return Add(x, b); }, scores, bias);
 }
 
 inline void CapRow(float cap, int64_t columns, float* scores) {
   const Vec most = Set1(cap);
-  int64_t c = 0;
-  for (; c + kLanes <= columns; c += kLanes) {
-    Store(scores + c, Mul(most, Tanh(Load(scores + c))));
-  }
-  const int tail = static_cast<int>(columns - c);
-  if (tail > 0) StoreN(scores + c, Mul(most, Tanh(LoadN(scores + c, tail))), tail);
+  Map(
+      scores, columns, [=](Vec x) { return Mul(most, Tanh(x)); }, scores);
 }
 
 inline void MaskRow(const uint8_t* mask, int64_t step, int64_t columns, float masked,
@@ -96,7 +87,7 @@ inline float Dot(const float* a, const float* b, int64_t columns) {
     odd = Fma(Load(a + c + kLanes), Load(b + c + kLanes), odd);
   }
   for (; c < columns; c += kLanes) {
-    const int lanes = static_cast<int>(columns - c < kLanes ? columns - c : kLanes);
+    const int lanes = AtMostLanes(columns - c);
     even = Fma(LoadN(a + c, lanes), LoadN(b + c, lanes), even);
   }
   return ReduceAdd(Add(even, odd));
@@ -132,8 +123,7 @@ void Combine(const float* weights, const float* v, int64_t stride, int64_t keys,
     CombineVecs<4>(weights, v + c, stride, keys, kLanes, dst + c);
   }
   for (; c < columns; c += kLanes) {
-    const int lanes = static_cast<int>(columns - c < kLanes ? columns - c : kLanes);
-    CombineVecs<1>(weights, v + c, stride, keys, lanes, dst + c);
+    CombineVecs<1>(weights, v + c, stride, keys, AtMostLanes(columns - c), dst + c);
   }
 }
 

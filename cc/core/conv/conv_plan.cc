@@ -10,7 +10,7 @@
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/direct/direct.h"
 #include "cc/core/conv/winograd/winograd.h"
-#include "cc/core/gemm/narrow_pack.h"
+#include "cc/core/gemm/low_precision_pack.h"
 
 namespace bd {
 namespace {

@@ -191,14 +191,14 @@ std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan)
   const TensorView& src = desc.src;
   p.bytes = src.blocked() && src.dtype() == DataType::u8 && desc.dst.dtype() == DataType::u8;
   p.bf16 = src.blocked() && src.dtype() == DataType::bf16 && desc.dst.dtype() == DataType::bf16;
-  const bool narrow = p.bytes || p.bf16;
+  const bool low_precision = p.bytes || p.bf16;
   p.segment_floats = src.block_stride();
   p.src_gap = src.image_stride() - src.image_elements();
   p.dst_gap = desc.dst.image_stride() - src.image_elements();
   p.total_floats = src.n() * src.image_elements();
-  p.tasks = p.total_floats <= (narrow ? kInlineBytes : kInlineFloats)
+  p.tasks = p.total_floats <= (low_precision ? kInlineBytes : kInlineFloats)
                 ? std::min<int64_t>(1, p.total_floats)
-                : CeilDiv(p.total_floats, narrow ? kTaskBytes : kTaskFloats);
+                : CeilDiv(p.total_floats, low_precision ? kTaskBytes : kTaskFloats);
   *plan = p;
   return "";
 }

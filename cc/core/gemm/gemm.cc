@@ -7,7 +7,7 @@
 #include "cc/base/machine.h"
 #include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/fip.h"
-#include "cc/core/gemm/narrow_pack.h"
+#include "cc/core/gemm/low_precision_pack.h"
 #include "cc/core/gemm/tiles/digit_kernel.h"
 
 namespace bd {
@@ -26,9 +26,9 @@ struct Range {
 
 // So many rows multiply a B that widens as it is packed: widening a panel takes as long as two or
 // three rows, and low-precision weights cost each tile of rows an eighth of its time.
-constexpr int64_t kMostNarrowRows = 20;
+constexpr int64_t kMostLowPrecisionRows = 20;
 bool StaysLowPrecision(const GemmPlan& plan, int64_t rows) {
-  return plan.desc.widens && rows <= kMostNarrowRows;
+  return plan.desc.widens && rows <= kMostLowPrecisionRows;
 }
 
 // Whether such rows do so in integers.
@@ -89,7 +89,7 @@ struct RowsOfA {
   const float* scales;
 };
 
-// Copies of narrow rows, in whole dwords.
+// Copies of low-precision rows, in whole dwords.
 struct CopiedRows {
   CopiedRows(const GemmPlan& plan, int64_t rows) {
     // A scale for each row of floats.
@@ -102,7 +102,7 @@ struct CopiedRows {
   ScratchPiece<float> data, scales;
 };
 
-// Narrow rows that are whole dwords are read where they lie.
+// Low-precision rows that are whole dwords are read where they lie.
 bool ReadsInPlace(const GemmPlan& plan, int64_t row_stride) {
   const int64_t per = PerDword(plan.family);
   return plan.desc.a == (plan.family == TileFamily::kBf16 ? DataType::bf16 : DataType::u8) &&
@@ -161,9 +161,7 @@ void BindC(const GemmPlan& plan, const GemmArgs& args, int64_t row, const Panel&
   e.dst_offset = row * n + column;
   e.channel = column;
   e.sample_channel = args.sample * n;
-  e.clamp = args.clamp;
-  e.lo = args.lo;
-  e.hi = args.hi;
+  static_cast<Clamp&>(e) = args;
   e.program = args.program;
   if (args.bias != nullptr) {
     e.bias = args.bias + column;
@@ -180,7 +178,7 @@ void BindC(const GemmPlan& plan, const GemmArgs& args, int64_t row, const Panel&
   }
 }
 
-const float* NarrowBlock(const GemmPlan& plan, const GemmArgs& args, int64_t block) {
+const float* LowPrecisionBlock(const GemmPlan& plan, const GemmArgs& args, int64_t block) {
   return args.packed + block * PanelFloats(plan.desc.b, plan.desc.k);
 }
 
@@ -194,7 +192,7 @@ void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, 
   alignas(64) float scales[kBlock], offsets[kBlock];
   for (int64_t b = 0; b < panel.blocks; ++b) {
     const int64_t column = (panel.first_block + b) * kBlock;
-    const float* from = NarrowBlock(plan, args, panel.first_block + b);
+    const float* from = LowPrecisionBlock(plan, args, panel.first_block + b);
     for (int64_t g = 0; g < groups; ++g) {
       const float* of_group = args.b_scales + g * d.n;
       if (scaled) CopyColumns(of_group, column, kBlock, d.n, scales);
@@ -212,7 +210,7 @@ void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, 
 // Few rows of A in digits; null where no row has any. Those without are zeros here, and are
 // multiplied as floats, so that no row's result depends on its neighbours.
 struct RowsInDigits : DigitRows {
-  bool has[kMostNarrowRows] = {};
+  bool has[kMostLowPrecisionRows] = {};
 };
 
 RowsInDigits DigitsOf(const GemmPlan& plan, const GemmArgs& args, int64_t rows) {
@@ -271,23 +269,24 @@ void MultiplyWidened(const GemmPlan& plan, const GemmArgs& args, int64_t row, in
       CopyColumns(of_group + CeilDiv(k, group) * n, block * kBlock, kBlock, n, offsets);
     }
     p.k = std::min({kAtOnce, group - first % group, k - first});
-    kernels.widen({plan.desc.b, NarrowBlock(plan, args, block) + PanelFloats(plan.desc.b, first),
-                   p.k, steps, floats, kBlock, offsets});
+    kernels.widen({plan.desc.b,
+                   LowPrecisionBlock(plan, args, block) + PanelFloats(plan.desc.b, first), p.k,
+                   steps, floats, kBlock, offsets});
     p.src = static_cast<const float*>(args.a) + row * args.a_row_stride + first;
     kernels.multiply(p);
   }
 }
 
 // Few rows times blocks [begin, end) of a B that widens, as it is.
-void RunNarrow(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& in_digits,
-               int64_t rows, Range blocks) {
+void RunLowPrecision(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& in_digits,
+                     int64_t rows, Range blocks) {
   constexpr int64_t kAtOnce = 4, kWidth = kAtOnce * kBlock;
   const int of_block = static_cast<int>(rows * kBlock);  // sums are [block][row][16]
   const int at[kAtOnce] = {0, of_block, 2 * of_block, 3 * of_block};
   const ProductKernels& kernels = ProductKernelsFor(plan.isa);
   const int64_t n = plan.desc.n;
   alignas(64) float scales[kWidth];
-  alignas(64) float bias[kMostNarrowRows * kWidth] = {}, sums[kMostNarrowRows * kWidth];
+  alignas(64) float bias[kMostLowPrecisionRows * kWidth] = {}, sums[kMostLowPrecisionRows * kWidth];
   ProductArgs p = {};
   p.src = static_cast<const float*>(args.a);
   p.inner_rows = p.rows = rows;
@@ -316,9 +315,10 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, const RowsInDigits& i
       p.offsets = p.unscale + CeilDiv(plan.desc.k, p.group) * n;
       p.columns = p.k > 0 ? n - column : 0;
     }
-    p.panels = NarrowBlock(plan, args, block);
+    p.panels = LowPrecisionBlock(plan, args, block);
     p.num_panels = static_cast<int>(count);
-    p.next = block + 2 * kAtOnce <= blocks.end ? NarrowBlock(plan, args, block + kAtOnce) : nullptr;
+    p.next = block + 2 * kAtOnce <= blocks.end ? LowPrecisionBlock(plan, args, block + kAtOnce)
+                                               : nullptr;
     if (in_digits.digits == nullptr) {
       kernels.multiply(p);
     } else {
@@ -526,7 +526,7 @@ bool PreparesItsRows(const GemmPlan& plan, const FloatRoom& room, int64_t thread
 
 // Few rows: blocks by blocks, of which each task has memory enough to wait for: some 10 us, since
 // workers are awake between the layers of a step, and those that sleep delay nobody.
-void SplitNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool) {
+void SplitLowPrecision(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool) {
   constexpr int64_t kStep = 4, kBytes = kTaskBytes / 2;
   const int64_t blocks = CeilDiv(plan.desc.n, kBlock), steps = CeilDiv(blocks, kStep);
   const int64_t wanted =
@@ -535,7 +535,7 @@ void SplitNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Threa
       std::clamp<int64_t>(wanted, 1, std::min<int64_t>(steps, 2 * pool.team_threads()));
   const RowsInDigits in_digits = DigitsOf(plan, args, rows);
   pool.ForRanges(steps, tasks, [&](int64_t begin, int64_t end, int) {
-    RunNarrow(plan, args, in_digits, rows, {begin * kStep, std::min(blocks, end * kStep)});
+    RunLowPrecision(plan, args, in_digits, rows, {begin * kStep, std::min(blocks, end * kStep)});
   });
 }
 
@@ -548,7 +548,7 @@ int64_t GemmScratchBytes(const GemmPlan& plan, int64_t rows) {
 
 void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool) {
   if (rows == 0 || plan.panels.empty()) return;
-  if (StaysLowPrecision(plan, rows)) return SplitNarrow(plan, args, rows, pool);
+  if (StaysLowPrecision(plan, rows)) return SplitLowPrecision(plan, args, rows, pool);
   const FloatRoom room(plan, rows);
   const Scratch scratch(args.scratch);
   const auto widened = [&](int thread) {

@@ -23,7 +23,8 @@
 // (fip.h), and A is brought into the form for it first, in `scratch`. Packing takes longer then:
 // that is for a B that many products share. Sums are in the order of fip_kernel.h, else of k.
 //
-// Of bfloat16 and of bytes (narrow_kernel.h) it is the same product; types are those of the desc:
+// Of bfloat16 and of bytes (low_precision_kernel.h) it is the same product; types are those of the
+// desc:
 //
 //   A               B           multiplied as
 //   f32             f32         f32
@@ -121,7 +122,7 @@ void PackLines(DataType type, const GemmB& b, int64_t k, int64_t columns, float*
 void PackPanel(const GemmB& b, int64_t rows, int64_t columns, int64_t blocks, float* out);
 
 // Strides count elements.
-struct GemmArgs {
+struct GemmArgs : Clamp {
   const void* a = nullptr;
   int64_t a_row_stride = 0;
   const float* a_factors = nullptr;  // [k], of rows of floats that become bytes; or null
@@ -134,8 +135,6 @@ struct GemmArgs {
   const void* add = nullptr;  // [m, n], or null; may be c
   int64_t add_row_stride = 0;
   float add_scale = 1.f;
-  bool clamp = false;
-  float lo = 0.f, hi = 0.f;
   // A bound chain (post_ops.h), or null. Its tensor operands are floats, dense [m, n]; of
   // operands [sample, n] row `sample` counts, one for all rows.
   const PostOpProgram* program = nullptr;

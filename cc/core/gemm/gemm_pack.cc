@@ -6,7 +6,7 @@
 
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm.h"
-#include "cc/core/gemm/narrow_pack.h"
+#include "cc/core/gemm/low_precision_pack.h"
 
 namespace bd {
 namespace {
@@ -52,8 +52,8 @@ void Transpose(const float* b, int64_t column_stride, int64_t rows, int64_t colu
   }
 }
 
-void PackNarrowPanel(const GemmPlan& plan, const GemmB& b, const Panel& panel, int64_t columns,
-                     float* packed) {
+void PackLowPrecisionPanel(const GemmPlan& plan, const GemmB& b, const Panel& panel,
+                           int64_t columns, float* packed) {
   const int64_t column = panel.first_block * kBlock, width = panel.blocks * kBlock;
   const auto index_of = [&](int64_t k, int64_t c) {
     return c < columns ? k * b.row_stride + (column + c) * b.column_stride : -1;
@@ -61,8 +61,8 @@ void PackNarrowPanel(const GemmPlan& plan, const GemmB& b, const Panel& panel, i
   int32_t* const sums =
       plan.family == TileFamily::kInt8 ? As<int32_t>(packed + plan.sums) + column : nullptr;
   if (sums != nullptr) std::fill_n(sums, width, 0);
-  PackNarrow(plan.family, plan.desc.b, b.data, plan.desc.k, width, index_of, packed + panel.offset,
-             sums);
+  PackLowPrecision(plan.family, plan.desc.b, b.data, plan.desc.k, width, index_of,
+                   packed + panel.offset, sums);
 }
 
 template <typename Number>
@@ -98,7 +98,7 @@ void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* p
     const Panel& panel = plan.panels[g];
     const int64_t column = panel.first_block * kBlock;
     const int64_t columns = std::min(panel.blocks * kBlock, plan.desc.n - column);
-    if (IsLowPrecision(plan.family)) return PackNarrowPanel(plan, b, panel, columns, packed);
+    if (IsLowPrecision(plan.family)) return PackLowPrecisionPanel(plan, b, panel, columns, packed);
     const auto from = [&](int64_t c) {
       return GemmB{BytesFrom(b.data, c * b.column_stride * SizeOf(plan.desc.b)), b.row_stride,
                    b.column_stride};

@@ -20,7 +20,7 @@
 #include "cc/base/cpu/isa.h"
 #include "cc/base/size.h"
 #include "cc/core/gemm/tiles/gemm_kernel.h"
-#include "cc/core/gemm/tiles/narrow_kernel.h"
+#include "cc/core/gemm/tiles/low_precision_kernel.h"
 #include "cc/core/gemm/tiles/product_kernel.h"
 
 namespace bd {
@@ -36,7 +36,7 @@ enum class TileFamily {
   kBlocked,   // 16 floats apart, taps of 16
   kStrided,   // any distance, any tap length
   kFip,       // as kBlocked, multiplied in pairs
-  kBf16,      // as kStrided, in dwords of two numbers of bfloat16 (narrow_kernel.h)
+  kBf16,      // as kStrided, in dwords of two numbers of bfloat16 (low_precision_kernel.h)
   kInt8,      // as kStrided, in dwords of four bytes
   kWords,     // the same in dwords of two bytes that were widened to 16 bits
   kWordSums,  // the same of any words, with nothing after the sums

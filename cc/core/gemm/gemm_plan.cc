@@ -6,7 +6,7 @@
 #include "cc/base/str_cat.h"
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm.h"
-#include "cc/core/gemm/narrow_pack.h"
+#include "cc/core/gemm/low_precision_pack.h"
 
 namespace bd {
 namespace {
@@ -90,7 +90,7 @@ std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
   plan->packed_bytes = offset * static_cast<int64_t>(sizeof(float));
   plan->taps = k / kGemmTap;
   plan->tail_length = k % kGemmTap;
-  // Narrow tiles count bytes.
+  // Low-precision tiles count bytes.
   const int64_t tap = kGemmTap * (low_precision ? static_cast<int64_t>(sizeof(float)) : 1);
   for (int64_t t = 0; t * kGemmTap < k; ++t) plan->tap_offsets.push_back(t * tap);
   const int64_t all = static_cast<int64_t>(plan->tap_offsets.size());

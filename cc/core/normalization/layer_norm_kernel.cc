@@ -9,18 +9,8 @@ namespace {
 // memory, and their chains of additions are independent.
 constexpr int kPixels = 8;
 
-inline int ValidLanes(int64_t channels, int64_t first) {
-  const int64_t left = channels - first;
-  return static_cast<int>(left < kLanes ? (left < 0 ? 0 : left) : kLanes);
-}
-
 inline float InverseDeviation(float squares, float inverse_count, float epsilon) {
   return 1.f / __builtin_sqrtf(squares * inverse_count + epsilon);
-}
-
-// `valid` lanes; all of them without a mask, also of a row that ends at the end of its memory.
-inline Vec LoadValid(const float* src, int valid) {
-  return valid == kLanes ? Load(src) : LoadN(src, valid);
 }
 
 // The sums of the channels of kPx pixels, over the lanes of each.
@@ -29,11 +19,11 @@ inline void SumChannels(const float* src, int64_t channels, int64_t block_stride
                         int64_t pixel_stride, Vec* sum) {
   for (int64_t c = 0; c < channels; c += kBlock, src += block_stride) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
-      const int valid = ValidLanes(channels, c + v * kLanes);
+      const int valid = AtMostLanes(channels - c - v * kLanes);
       if (valid == 0) break;
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
-        sum[p] = Add(sum[p], LoadValid(src + p * pixel_stride + v * kLanes, valid));
+        sum[p] = Add(sum[p], LoadUpTo(src + p * pixel_stride + v * kLanes, valid));
       }
     }
   }
@@ -68,11 +58,11 @@ void ForwardStrip(const LayerNormArgs& a, int64_t at) {
   }
   for (int64_t c = 0; c < a.channels; c += kBlock, src += a.block_stride) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
-      const int valid = ValidLanes(a.channels, c + v * kLanes);
+      const int valid = AtMostLanes(a.channels - c - v * kLanes);
       if (valid == 0) break;
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
-        Vec x = Sub(LoadValid(src + p * a.pixel_stride + v * kLanes, valid), mean[p]);
+        Vec x = Sub(LoadUpTo(src + p * a.pixel_stride + v * kLanes, valid), mean[p]);
         if (valid < kLanes) x = KeepFirst(x, valid);
         sum[p] = Fma(x, x, sum[p]);
       }
@@ -87,14 +77,14 @@ void ForwardStrip(const LayerNormArgs& a, int64_t at) {
   for (int64_t c = 0; c < a.channels; c += kBlock, src += a.block_stride, dst += a.block_stride) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
       const int64_t first = c + v * kLanes;
-      const int valid = ValidLanes(a.channels, first);
+      const int valid = AtMostLanes(a.channels - first);
       if (valid == 0 && !a.blocked) break;
-      const Vec gamma = LoadValid(a.gamma + (valid > 0 ? first : 0), valid);
-      const Vec beta = LoadValid(a.beta + (valid > 0 ? first : 0), valid);
+      const Vec gamma = LoadUpTo(a.gamma + (valid > 0 ? first : 0), valid);
+      const Vec beta = LoadUpTo(a.beta + (valid > 0 ? first : 0), valid);
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
         const int64_t lane = p * a.pixel_stride + v * kLanes;
-        const Vec x = Mul(Sub(LoadValid(src + lane, valid), mean[p]), inverse[p]);
+        const Vec x = Mul(Sub(LoadUpTo(src + lane, valid), mean[p]), inverse[p]);
         StoreValid(a, dst + lane, Fma(x, gamma, beta), valid);
       }
     }
@@ -125,15 +115,15 @@ void BackwardStrip(const LayerNormArgs& a, int64_t at) {
   for (int64_t c = 0; c < a.channels; c += kBlock, src += a.block_stride, ddst += a.block_stride) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
       const int64_t first = c + v * kLanes;
-      const int valid = ValidLanes(a.channels, first);
+      const int valid = AtMostLanes(a.channels - first);
       if (valid == 0) break;
-      const Vec gamma = LoadValid(a.gamma + first, valid);
+      const Vec gamma = LoadUpTo(a.gamma + first, valid);
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
         const int64_t lane = p * a.pixel_stride + v * kLanes;
-        Vec x = Sub(LoadValid(src + lane, valid), mean[p]);
+        Vec x = Sub(LoadUpTo(src + lane, valid), mean[p]);
         if (valid < kLanes) x = KeepFirst(x, valid);
-        const Vec g = Mul(LoadValid(ddst + lane, valid), gamma);
+        const Vec g = Mul(LoadUpTo(ddst + lane, valid), gamma);
         squares[p] = Fma(x, x, squares[p]);
         sum[p] = Add(sum[p], g);
         product[p] = Fma(g, x, product[p]);
@@ -154,15 +144,15 @@ void BackwardStrip(const LayerNormArgs& a, int64_t at) {
   for (int64_t c = 0; c < a.channels; c += kBlock) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
       const int64_t first = c + v * kLanes;
-      const int valid = ValidLanes(a.channels, first);
+      const int valid = AtMostLanes(a.channels - first);
       if (valid == 0 && !a.blocked) break;
-      const Vec gamma = LoadValid(a.gamma + (valid > 0 ? first : 0), valid);
+      const Vec gamma = LoadUpTo(a.gamma + (valid > 0 ? first : 0), valid);
       Vec dgamma = Load(a.dgamma + first), dbeta = Load(a.dbeta + first);
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
         const int64_t lane = p * a.pixel_stride + v * kLanes;
-        const Vec x = Sub(LoadValid(src + lane, valid), mean[p]);
-        const Vec dy = LoadValid(ddst + lane, valid);
+        const Vec x = Sub(LoadUpTo(src + lane, valid), mean[p]);
+        const Vec dy = LoadUpTo(ddst + lane, valid);
         dbeta = Add(dbeta, dy);
         dgamma = Fma(dy, Mul(x, inverse[p]), dgamma);
         const Vec g = Sub(Mul(Mul(dy, gamma), inverse[p]), offset[p]);

@@ -195,9 +195,8 @@ void AverageBytes(const uint8_t* src, const Quantization& from, int64_t pixels, 
   const IVec zeros = SetInt(static_cast<int32_t>(from.zero_point * pixels));
   const Vec scale = Set1(from.scale), count = Set1(static_cast<float>(pixels));
   for (int v = 0; v < kVecsPerBlock && v * kLanes < lanes; ++v) {
-    const int left = lanes - v * kLanes;
     const Vec steps = ToFloat(SubInt(sum[v], zeros));
-    StoreN(dst + v * kLanes, Div(Mul(scale, steps), count), left < kLanes ? left : kLanes);
+    StoreN(dst + v * kLanes, Div(Mul(scale, steps), count), AtMostLanes(lanes - v * kLanes));
   }
 }
 

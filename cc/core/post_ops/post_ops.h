@@ -65,7 +65,6 @@ class PostOpChain {
   std::string ToString() const;  // Parse(ToString()) gives an equal chain
 
   int len() const { return static_cast<int>(entries_.size()); }
-  PostOpKind kind(int i) const { return entries_[i].kind; }
   const std::vector<PostOp>& entries() const { return entries_; }
   // Returns an empty string; or one line that names the entry and the remedy,
   // and appends nothing.

@@ -15,15 +15,7 @@
 namespace bd::BD_ISA {
 namespace {
 
-// y[i] = f(x[i]); y may be x.
-template <typename F>
-inline void Map(const float* x, float* y, int64_t n, F f) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) Store(y + i, f(Load(x + i)));
-  if (i < n) StoreN(y + i, f(LoadN(x + i, n - i)), n - i);
-}
-
-// The same with an f that takes four vectors, or one, and leaves the results in them.
+// Map with an f that takes four vectors, or one, and leaves the results in them.
 template <typename F>
 inline void MapFours(const float* x, float* y, int64_t n, F f) {
   constexpr int kFours = 4 * kLanes;
@@ -41,7 +33,7 @@ inline void MapFours(const float* x, float* y, int64_t n, F f) {
     f(v);
     return v[0];
   };
-  Map(x + i, y + i, n - i, alone);
+  Map(y + i, n - i, alone, x + i);
 }
 
 // y[i] = f(x[i], operand[i % period]); period is a multiple of kLanes or >= n.
@@ -61,7 +53,7 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
 
 void ApplyUnscaled(const PostOpStep& step, const float* x, float* y, int64_t n) {
   const Vec alpha = Set1(step.alpha), beta = Set1(step.beta);
-  const auto map = [=](auto f) { Map(x, y, n, f); };
+  const auto map = [=](auto f) { Map(y, n, f, x); };
   switch (step.eltwise) {
     case EltwiseAlg::kRelu:
       if (step.alpha == 0.f) return map([](Vec v) { return Max(Zero(), v); });
@@ -101,7 +93,8 @@ void ApplyEltwise(const PostOpStep& step, const float* x, float* y, int64_t n) {
   ApplyUnscaled(step, x, y, n);
   if (step.scale == 1.f) return;
   const Vec scale = Set1(step.scale);
-  Map(y, y, n, [=](Vec v) { return Mul(scale, v); });
+  Map(
+      y, n, [=](Vec v) { return Mul(scale, v); }, y);
 }
 
 void ApplyOperand(const PostOpStep& step, const float* x, float* y, int64_t n, const float* operand,

@@ -69,7 +69,7 @@ struct Target {
   std::string_view key;
   float* value;
   bool required;
-  bool given = false;
+  bool is_set = false;
 };
 
 // Arguments `key=number` from args[first] on, each key at most once.
@@ -79,7 +79,7 @@ std::string ParseNumbers(const std::vector<std::string_view>& args, size_t first
     const size_t equals = args[i].find('=');
     const std::string_view key = Trim(args[i].substr(0, equals));
     const auto target = std::find_if(targets.begin(), targets.end(),
-                                     [=](const Target& t) { return t.key == key && !t.given; });
+                                     [=](const Target& t) { return t.key == key && !t.is_set; });
     if (target == targets.end() || equals == args[i].npos) {
       std::string taken;
       for (const Target& t : targets) {
@@ -90,10 +90,10 @@ std::string ParseNumbers(const std::vector<std::string_view>& args, size_t first
     }
     const std::string error = ParseNumber(key, Trim(args[i].substr(equals + 1)), target->value);
     if (!error.empty()) return error;
-    target->given = true;
+    target->is_set = true;
   }
   for (const Target& t : targets) {
-    if (t.required && !t.given) return StrCat(owner, " needs ", t.key, "=...");
+    if (t.required && !t.is_set) return StrCat(owner, " needs ", t.key, "=...");
   }
   return "";
 }

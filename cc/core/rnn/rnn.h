@@ -17,8 +17,8 @@
 // and the cell's element-wise half finds them in L1.
 //
 // Packed weights are panels of 16 columns, one gate of 16 units, k rows each (rnn_pack.cc);
-// they do not depend on the plan's chunks. Those of bfloat16 and of bytes stay as narrow as they
-// are (product_kernel.h), since a step of few rows waits for them to come; arithmetic is that of
+// they do not depend on the plan's chunks. Those of bfloat16 and of bytes stay in low precision
+// (product_kernel.h), since a step of few rows waits for them to come; arithmetic is that of
 // floats, and sums are multiplied by the scales of bytes once. Many rows wait for arithmetic: for
 // them a call begins by widening weights into scratch, both matrices or, of few samples, W. Where a
 // CPU gains from the fast inner product (fip.h), they are scaled for it, and several rows are
@@ -121,6 +121,7 @@ struct RnnChunk {
   int64_t block, row, rows, unit, units;
 
   RnnChunk(const RnnPlan& plan, int64_t chunk);
+  RnnCellStep Step(const RnnPlan& plan) const;
   // From [batch, units] on, zeros in what is left of the memory, and where that is null; and back.
   void Load(const RnnPlan& plan, const float* from, float* chunk) const;
   void Store(const RnnPlan& plan, const float* chunk, float* to) const;

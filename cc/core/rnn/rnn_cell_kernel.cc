@@ -110,7 +110,7 @@ void GruAfter(const RnnCellArgs& a) { (Usual(a) ? GruAfterOf<true> : GruAfterOf<
 void GruGates(const RnnCellArgs& a) {
   for (int64_t row = 0; row < a.rows; ++row) {
     for (int64_t unit = 0; unit < a.units; unit += kLanes) {
-      const int lanes = static_cast<int>(a.units - unit < kLanes ? a.units - unit : kLanes);
+      const int lanes = AtMostLanes(a.units - unit);
       float* gate = a.gates + row * a.gates_stride + unit;
       const Vec z = Activate(a.recurrent_activation, Load(gate));
       const Vec r = Activate(a.recurrent_activation, Load(gate + a.block));

@@ -17,28 +17,31 @@ enum RnnRow : uint8_t {
   kRnnZeros = 2,  // masked: the state stays, and the output is zero
 };
 
-// One step of the rows and units of a block. `gates` holds the sums before activation, gate
-// after gate of `block` units each: LSTM i f c o; GRU z r h, and the recurrent share of h
-// where the reset gate comes after the product; vanilla one gate. With `keeps` activated gates
-// take their place, for the backward pass.
-struct RnnCellArgs {
+// A step of the rows and units of a block, forward or backward.
+struct RnnCellStep {
   RnnActivation activation, recurrent_activation;
-  bool keeps;
   int64_t rows;
   int64_t block;  // units of a gate in `gates`, a multiple of 16
   int64_t units;  // of the block's units those that exist
-  float* gates;
-  int64_t gates_stride;
-  const uint8_t* modes;  // RnnRow of each row; null: all run
-  const float* h;        // the state before
-  float* h_next;
-  int64_t h_stride;
-  const float* c;  // LSTM; may be c_next
-  float* c_next;
-  int64_t c_stride;
-  float* reset;  // GRU with the reset gate before the product: r * h, as h lies
-  float* out;    // or null
-  int64_t out_stride;
+  int64_t gates_stride, h_stride, c_stride;
+  const uint8_t* modes = nullptr;  // RnnRow of each row; null: all run
+  const float* h = nullptr;        // the state before
+  const float* c = nullptr;        // LSTM: the cell before
+};
+
+// `gates` holds the sums before activation, gate after gate of `block` units each: LSTM i f c o;
+// GRU z r h, and the recurrent share of h where the reset gate comes after the product; vanilla one
+// gate. With `keeps` activated gates take their place, for the backward pass.
+struct RnnCellArgs : RnnCellStep {
+  explicit RnnCellArgs(const RnnCellStep& step) : RnnCellStep(step) {}
+
+  bool keeps = false;
+  float* gates = nullptr;
+  float* h_next = nullptr;
+  float* c_next = nullptr;  // LSTM; may be c
+  float* reset = nullptr;   // GRU with the reset gate before the product: r * h, as h lies
+  float* out = nullptr;     // or null
+  int64_t out_stride = 0;
 };
 
 using RnnCellFn = void (*)(const RnnCellArgs&);

@@ -252,24 +252,16 @@ class Run {
   }
 
   void Cell(const Chunk& c, int64_t s, int64_t first, RnnCellFn kernel) {
-    RnnCellArgs a = {};
-    a.activation = d_.activation;
-    a.recurrent_activation = d_.recurrent_activation;
+    RnnCellArgs a(c.Step(p_));
     a.keeps = d_.training;
-    a.rows = c.rows;
-    a.block = p_.block;
-    a.units = c.units;
     a.gates = Sums(c, s - first);
-    a.gates_stride = p_.columns;
     a.modes = modes_ == nullptr ? nullptr : modes_ + s * d_.batch + c.row;
-    a.h_stride = d_.units;
     a.h = HiddenBefore(s) + c.row * d_.units + c.unit;
     a.h_next = HiddenBefore(s + 1) + c.row * d_.units + c.unit;
     if (d_.cell == RnnCell::kLstm) {
       const int64_t floats = p_.part * p_.block;
       a.c = c.cells + (p_.cells == 1 ? 0 : s * floats);
       a.c_next = c.cells + (p_.cells == 1 ? 0 : (s + 1) * floats);
-      a.c_stride = p_.block;
     }
     if (phases_ == 2) a.reset = Reset(s) + c.row * d_.units + c.unit;
     a.out = OutputOf(c, s);

@@ -82,19 +82,11 @@ class Run {
   RnnGradArgs Args(int64_t chunk, int64_t s) {
     const RnnChunk at(p_, chunk);
     const int64_t t = d_.InputStep(s);
-    RnnGradArgs a = {};
-    a.activation = d_.activation;
-    a.recurrent_activation = d_.recurrent_activation;
-    a.rows = at.rows;
-    a.block = p_.block;
-    a.units = at.units;
+    RnnGradArgs a(at.Step(p_));
     a.gates = kept_.Grant(p_.sums, chunk) + s * at.rows * p_.columns;
-    a.gates_stride = p_.columns;
     if (b_.masked) a.modes = kept_.Grant(p_.modes) + s * d_.batch + at.row;
     a.h = kept_.Grant(p_.hidden) + (s * d_.batch + at.row) * d_.units + at.unit;
-    a.h_stride = d_.units;
     a.carry = scratch_.Grant(g_.carry, chunk);
-    a.c_stride = p_.block;
     if (d_.cell == RnnCell::kLstm) {
       a.c = kept_.Grant(p_.cell, chunk) + s * p_.part * p_.block;
       a.c_next = a.c + p_.part * p_.block;

@@ -24,20 +24,18 @@ inline Vec TimesDerivative(RnnActivation activation, Vec y, Vec d) {
 }
 
 // A masked row: nothing reaches the sums; what reaches the state passes on.
-void Masked(const RnnGradArgs& a, int64_t row, int gates, int first_gate) {
+void Masked(const RnnGradArgs& a, int64_t row, int gates) {
   for (int64_t u = 0; u < a.units; ++u) {
-    for (int g = first_gate; g < gates; ++g) {
+    for (int g = 0; g < gates; ++g) {
       a.d_sums[row * a.d_sums_stride + g * a.gate_stride + u] = 0.f;
       if (a.d_recurrent != nullptr) {
         a.d_recurrent[row * a.d_sums_stride + g * a.gate_stride + u] = 0.f;
       }
     }
-    if (first_gate == 0) {
-      if (a.modes[row] == kRnnKeeps && a.d_out != nullptr) {
-        a.carry[row * a.c_stride + u] += a.d_out[row * a.d_out_stride + u];
-      }
-      a.before[row * a.before_stride + u] = a.h[row * a.h_stride + u];
+    if (a.modes[row] == kRnnKeeps && a.d_out != nullptr) {
+      a.carry[row * a.c_stride + u] += a.d_out[row * a.d_out_stride + u];
     }
+    a.before[row * a.before_stride + u] = a.h[row * a.h_stride + u];
     if (a.reset != nullptr) a.reset[row * a.before_stride + u] = 0.f;
   }
 }
@@ -47,11 +45,11 @@ template <typename Step>
 BD_INLINE void ForEachVec(const RnnGradArgs& a, int gates, Step step) {
   for (int64_t row = 0; row < a.rows; ++row) {
     if (a.modes != nullptr && a.modes[row] != kRnnRuns) {
-      Masked(a, row, gates, 0);
+      Masked(a, row, gates);
       continue;
     }
     for (int64_t unit = 0; unit < a.units; unit += kLanes) {
-      const int lanes = static_cast<int>(a.units - unit < kLanes ? a.units - unit : kLanes);
+      const int lanes = AtMostLanes(a.units - unit);
       float* carry = a.carry + row * a.c_stride + unit;
       Vec dh = Load(carry);
       if (a.d_out != nullptr) {
@@ -130,7 +128,7 @@ void GruGates(const RnnGradArgs& a) {
   for (int64_t row = 0; row < a.rows; ++row) {
     if (a.modes != nullptr && a.modes[row] != kRnnRuns) continue;  // zero already
     for (int64_t unit = 0; unit < a.units; unit += kLanes) {
-      const int lanes = static_cast<int>(a.units - unit < kLanes ? a.units - unit : kLanes);
+      const int lanes = AtMostLanes(a.units - unit);
       const Vec r = Load(a.gates + row * a.gates_stride + a.block + unit);
       const Vec h = LoadUpTo(a.h + row * a.h_stride + unit, lanes);
       const Vec d = Load(a.d_reset + row * a.c_stride + unit);

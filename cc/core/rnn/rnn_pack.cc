@@ -70,6 +70,12 @@ RnnChunk::RnnChunk(const RnnPlan& plan, int64_t chunk)
       unit(block * plan.block),
       units(std::min(plan.block, plan.desc.units - unit)) {}
 
+RnnCellStep RnnChunk::Step(const RnnPlan& plan) const {
+  const RnnDesc& d = plan.desc;
+  return {d.activation, d.recurrent_activation, rows,    plan.block,
+          units,        plan.columns,           d.units, plan.block};
+}
+
 void RnnChunk::Load(const RnnPlan& plan, const float* from, float* chunk) const {
   std::memset(chunk, 0, sizeof(float) * plan.part * plan.block);
   for (int64_t r = 0; from != nullptr && r < rows; ++r) {
@@ -94,9 +100,9 @@ void WidenRnnPanels(const RnnPlan& plan, const float* packed, const float* scale
   const auto widen = [&](const RnnMatrix& from, const RnnMatrix& to, int64_t panel,
                          int64_t scales_at) {
     if (!to.in_scratch) return;
-    const float* const narrow = packed + from.panels[panel].offset;
+    const float* const stored = packed + from.panels[panel].offset;
     float* const wide = widened + to.panels[panel].offset;
-    if (to.weights == DataType::bf16) return plan.row->bfloat16_from_bytes(narrow, to.k, wide);
+    if (to.weights == DataType::bf16) return plan.row->bfloat16_from_bytes(stored, to.k, wide);
     const float* by = scales == nullptr ? nullptr : scales + scales_at * kRnnPanel;
     alignas(64) float for_pairs[kRnnPanel];
     if (to.unscale >= 0) {  // powers of two, or 0 of columns of zeros
@@ -106,7 +112,7 @@ void WidenRnnPanels(const RnnPlan& plan, const float* packed, const float* scale
       }
       by = for_pairs;
     }
-    plan.product->widen({from.weights, narrow, from.k, by, wide, kRnnPanel, nullptr});
+    plan.product->widen({from.weights, stored, from.k, by, wide, kRnnPanel, nullptr});
   };
   for (int64_t panel = first; panel < first + count; ++panel) {
     widen(plan.packed_w, plan.w, panel, panel);

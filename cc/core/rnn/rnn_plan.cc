@@ -136,9 +136,9 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   for (int i = 0; i < desc.gates() * p.block / kRnnPanel; ++i) {
     const int gate = i % desc.gates(), unit = i / desc.gates() * kRnnPanel;
     // Between the sums of GRU's third gate stands the reset gate.
-    const bool apart = gate == 2 && desc.bias_rows() == 2;
+    const bool has_own_bias = gate == 2 && desc.bias_rows() == 2;
     p.projected[i] = static_cast<int>(gate * p.block) + unit;
-    p.recurrent[i] = static_cast<int>((gate + apart) * p.block) + unit;
+    p.recurrent[i] = static_cast<int>((gate + has_own_bias) * p.block) + unit;
   }
   p.packed_w = PanelsOf(desc.weights, desc.inputs, p.panels(), &p.packed_floats);
   p.packed_u = PanelsOf(desc.weights, desc.units, p.panels(), &p.packed_floats);

@@ -1,6 +1,6 @@
 // W or U of a recurrent layer among its packed weights, and products of rows with it: by tiles of
-// rows that read several panels at a time, narrow ones too, and, of several rows, two products of a
-// sum at a time (fip.h).
+// rows that read several panels at a time, of low precision too, and, of several rows, two products
+// of a sum at a time (fip.h).
 #pragma once
 
 #include <cstdint>

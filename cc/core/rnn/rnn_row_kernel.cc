@@ -17,7 +17,7 @@ inline Vec Within(float most, Vec x) { return Max(Min(x, Set1(most)), Set1(-most
 
 void Split(const float* src, int64_t count, Bfloat16* upper, Bfloat16* lower) {
   for (int64_t i = 0; i < count; i += kLanes) {
-    const int lanes = static_cast<int>(count - i < kLanes ? count - i : kLanes);
+    const int lanes = AtMostLanes(count - i);
     const Vec x = LoadN(src + i, lanes);
     alignas(64) Bfloat16 parts[2][kLanes];
     // Neither the upper part nor the sum of both is rounded to an infinity.

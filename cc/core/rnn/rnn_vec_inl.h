@@ -23,15 +23,5 @@ inline Vec Activate(RnnActivation activation, Vec x) {
   }
 }
 
-// The first n lanes of what may end there.
-inline Vec LoadUpTo(const float* p, int n) { return n == kLanes ? Load(p) : LoadN(p, n); }
-inline void StoreUpTo(float* p, Vec v, int n) {
-  if (n == kLanes) {
-    Store(p, v);
-  } else {
-    StoreN(p, v, n);
-  }
-}
-
 }  // namespace
 }  // namespace bd::BD_ISA

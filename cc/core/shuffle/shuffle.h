@@ -41,10 +41,10 @@ struct ShuffleDesc {
 };
 
 enum class ShuffleMethod {
-  kCopy,       // dst is src
-  kRows,       // entries of several vectors: one copy each
-  kPermute,    // a program for all entries together
-  kTranspose,  // entries of an axis too long for a program
+  kCopy,         // dst is src
+  kCopyEntries,  // entries of several vectors: one copy each
+  kPermute,      // a program for all entries together
+  kTranspose,    // entries of an axis too long for a program
 };
 
 // Tiles of kTranspose, in entries of dst: so many that lie together by so many apart.
@@ -70,7 +70,7 @@ struct ShufflePlan {
   ShuffleDesc desc;
   ShuffleMethod method = ShuffleMethod::kCopy;
   const ShuffleKernels* kernels = nullptr;
-  // The work is cut into units: bytes of a copy, entries of kRows, tiles of the
+  // The work is cut into units: bytes of a copy, entries of kCopyEntries, tiles of the
   // others.
   int64_t units = 0;
   int64_t tasks = 0;

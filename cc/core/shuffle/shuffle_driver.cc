@@ -98,7 +98,7 @@ void RunShuffle(const ShufflePlan& plan, const void* src_data, void* dst_data, T
       case ShuffleMethod::kCopy:
         memcpy(dst + first, src + first, last - first);
         break;
-      case ShuffleMethod::kRows:
+      case ShuffleMethod::kCopyEntries:
         RunRows(plan, src, dst, first, last);
         break;
       case ShuffleMethod::kPermute:

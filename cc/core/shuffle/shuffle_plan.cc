@@ -244,7 +244,7 @@ std::string MakeShufflePlan(const ShuffleDesc& desc, Isa isa, ShufflePlan* plan)
     plan->method = ShuffleMethod::kCopy;
     CutIntoTasks(bytes, plan);
   } else if (plain && entry_bytes >= kRowBytes) {
-    plan->method = ShuffleMethod::kRows;
+    plan->method = ShuffleMethod::kCopyEntries;
     CutIntoTasks(desc.outer * desc.channels, plan);
   } else if (plain && is_long) {
     plan->method = ShuffleMethod::kTranspose;

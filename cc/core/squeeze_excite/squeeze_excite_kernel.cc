@@ -60,7 +60,7 @@ void Product(const float* x, int64_t rows, const float* weights, int64_t stride,
     Columns<2, 4>(x, rows, weights + c, stride, at(c), kLanes, dst + c);
   }
   for (; c < columns; c += kLanes) {
-    const int last = columns - c < kLanes ? static_cast<int>(columns - c) : kLanes;
+    const int last = AtMostLanes(columns - c);
     Columns<1, 4>(x, rows, weights + c, stride, at(c), last, dst + c);
   }
 }
@@ -122,7 +122,7 @@ void ScaleBlocks(const ExpandArgs& a) {
 
 void Expand(const ExpandArgs& a) {
   for (int64_t r = 0; r < a.squeezed; r += kLanes) {
-    const int n = a.squeezed - r < kLanes ? static_cast<int>(a.squeezed - r) : kLanes;
+    const int n = AtMostLanes(a.squeezed - r);
     Vec sum = LoadN(a.reduce_bias + r, n);
     for (int64_t s = 0; s < a.splits; ++s) sum = Add(sum, LoadN(a.sums + s * a.squeezed + r, n));
     StoreN(a.hidden + r, sum, n);

@@ -3,7 +3,6 @@
 //   Pairs                kLanes pairs of numbers
 //   LoadPairs(p)         those at p, pair i being p[2 i] and p[2 i + 1]
 //   SetPair(p)           p[0] and p[1] in all lanes
-//   SetSingle(p)         p[0] and zero in all lanes; p[1] is not read
 //   InterleavePairs(p, q)  p[i] and q[i]
 //   LoadSingles(p)       p[i] and zero
 //   PairsOfFloats(v, w)  lanes of v and w, which are bfloat16 numbers
@@ -31,9 +30,6 @@ inline Pairs SetPair(const Bfloat16* p) {
   int32_t pair;
   __builtin_memcpy(&pair, p, sizeof(pair));
   return reinterpret_cast<Pairs>(_mm512_set1_epi32(pair));
-}
-inline Pairs SetSingle(const Bfloat16* p) {
-  return reinterpret_cast<Pairs>(_mm512_set1_epi32(p->bits));
 }
 inline Pairs InterleavePairs(const Bfloat16* p, const Bfloat16* q) {
   const auto load = [](const Bfloat16* at) {
@@ -107,7 +103,6 @@ inline Pairs SetPair(const Bfloat16* p) {
   __builtin_memcpy(&pair, p, sizeof(pair));
   return Normal(PairsOf(SetInt(pair)));
 }
-inline Pairs SetSingle(const Bfloat16* p) { return Normal(PairsOf(SetInt(p->bits))); }
 inline Pairs InterleavePairs(const Bfloat16* p, const Bfloat16* q) {
   return Normal({LoadAs(p), LoadAs(q)});
 }

@@ -1,6 +1,9 @@
 // Functions that are one logarithm: log, log1p, pow.
 #pragma once
 
+#include <cfloat>
+#include <cmath>
+
 #include "cc/simd/math/math_exp.h"
 
 namespace bd::BD_ISA {

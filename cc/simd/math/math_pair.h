@@ -1,9 +1,6 @@
 // Values of twice the precision, and the small parts the functions share.
 #pragma once
 
-#include <cfloat>
-#include <cmath>
-
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

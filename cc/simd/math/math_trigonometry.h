@@ -1,6 +1,8 @@
 // sin, cos, atan. Polynomials of S. Moshier, Cephes 2.2.
 #pragma once
 
+#include <cmath>
+
 #include "cc/simd/math/math_simple.h"
 
 namespace bd::BD_ISA {

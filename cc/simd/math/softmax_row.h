@@ -72,10 +72,8 @@ inline float Exponentials(const float* src, int64_t channels, float largest, flo
 
 inline void ScaleRow(const float* src, float factor, int64_t channels, float* dst) {
   const Vec scale = Set1(factor);
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) Store(dst + c, Mul(Load(src + c), scale));
-  const int tail = static_cast<int>(channels - c);
-  if (tail > 0) StoreN(dst + c, Mul(LoadN(src + c, tail), scale), tail);
+  Map(
+      dst, channels, [=](Vec x) { return Mul(x, scale); }, src);
 }
 
 // n rows that follow one another, of two vectors at most, which stay in registers: what a masked

@@ -57,9 +57,9 @@ const tensorflow::AttrValue* AttrVisitor::Find(absl::string_view spec) {
 }
 
 void AttrVisitor::operator()(absl::string_view spec, int64_t* value) {
-  const tensorflow::AttrValue* const found = Find(spec);
-  if (found == nullptr) return;
-  *value = found->i();
+  const tensorflow::AttrValue* const attr = Find(spec);
+  if (attr == nullptr) return;
+  *value = attr->i();
   const int64_t least = LeastOf(spec);
   if (*value < least) {
     status_ = Invalid(NameOf(spec), " must be at least ", least, ", got ", *value);
@@ -79,21 +79,21 @@ void AttrVisitor::operator()(absl::string_view spec, int* value) {
 }
 
 void AttrVisitor::operator()(absl::string_view spec, bool* value) {
-  if (const auto* const found = Find(spec)) *value = found->b();
+  if (const auto* const attr = Find(spec)) *value = attr->b();
 }
 
 void AttrVisitor::operator()(absl::string_view spec, float* value) {
-  if (const auto* const found = Find(spec)) *value = found->f();
+  if (const auto* const attr = Find(spec)) *value = attr->f();
 }
 
 void AttrVisitor::operator()(absl::string_view spec, std::string* value) {
-  if (const auto* const found = Find(spec)) *value = found->s();
+  if (const auto* const attr = Find(spec)) *value = attr->s();
 }
 
 void AttrVisitor::operator()(absl::string_view spec, std::vector<int64_t>* value) {
-  const auto* const found = Find(spec);
-  if (found == nullptr) return;
-  value->assign(found->list().i().begin(), found->list().i().end());
+  const auto* const attr = Find(spec);
+  if (attr == nullptr) return;
+  value->assign(attr->list().i().begin(), attr->list().i().end());
   const auto wrong = std::find_if_not(value->begin(), value->end(), Fits);
   if (wrong != value->end()) {
     status_ = Invalid(NameOf(spec), " must be within 2^47, got ", *wrong);
@@ -101,23 +101,23 @@ void AttrVisitor::operator()(absl::string_view spec, std::vector<int64_t>* value
 }
 
 void AttrVisitor::operator()(absl::string_view spec, std::vector<float>* value) {
-  const auto* const found = Find(spec);
-  if (found != nullptr) value->assign(found->list().f().begin(), found->list().f().end());
+  const auto* const attr = Find(spec);
+  if (attr != nullptr) value->assign(attr->list().f().begin(), attr->list().f().end());
 }
 
 void AttrVisitor::operator()(absl::string_view spec, tensorflow::DataType* value) {
-  if (const auto* const found = Find(spec)) *value = found->type();
+  if (const auto* const attr = Find(spec)) *value = attr->type();
 }
 
 void AttrVisitor::operator()(absl::string_view spec, DataType* value) {
-  if (const auto* const found = Find(spec)) *value = OursOf(found->type());
+  if (const auto* const attr = Find(spec)) *value = OursOf(attr->type());
 }
 
 void AttrVisitor::operator()(absl::string_view spec, std::vector<DataType>* value) {
-  const auto* const found = Find(spec);
-  if (found == nullptr) return;
+  const auto* const attr = Find(spec);
+  if (attr == nullptr) return;
   value->clear();
-  for (const int type : found->list().type()) value->push_back(OursOf(type));
+  for (const int type : attr->list().type()) value->push_back(OursOf(type));
 }
 
 void AttrVisitor::Choice(const char* name, Layout* value, std::initializer_list<Layout> choices,
@@ -131,13 +131,13 @@ void AttrVisitor::Choice(const char* name, Layout* value, std::initializer_list<
 int AttrVisitor::Choose(const char* name, const std::vector<const char*>& names,
                         const char* usual) {
   const std::string all = absl::StrCat("'", absl::StrJoin(names, "', '"), "'");
-  const auto* const found = Find(absl::StrCat(
+  const auto* const attr = Find(absl::StrCat(
       name, ": {", all, "}", usual == nullptr ? "" : absl::StrCat(" = '", usual, "'")));
-  if (found == nullptr) return -1;
+  if (attr == nullptr) return -1;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (found->s() == names[i]) return static_cast<int>(i);
+    if (attr->s() == names[i]) return static_cast<int>(i);
   }
-  status_ = Invalid(name, " must be one of ", all, "; got \"", found->s(), "\"");
+  status_ = Invalid(name, " must be one of ", all, "; got \"", attr->s(), "\"");
   return -1;
 }
 

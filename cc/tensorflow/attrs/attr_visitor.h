@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,6 +32,11 @@ using absl::Status;
 template <typename... Parts>
 Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+// A core system's complaint: empty, or one line.
+inline Status FromCore(const std::string& error) {
+  return error.empty() ? absl::OkStatus() : Invalid(error);
 }
 
 class AttrVisitor {

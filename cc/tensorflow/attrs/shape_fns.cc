@@ -42,7 +42,7 @@ Status MakeView(DataType dtype, Layout layout, int64_t channels, const ChannelPa
   const Dims dims = {p.n, part.tensor_channels(channels), p.h, p.w};
   std::string error = TensorView::Make(dtype, layout, dims, 0, &whole);
   if (error.empty()) error = whole.FirstChannels(channels, view);
-  return error.empty() ? absl::OkStatus() : Invalid(error);
+  return FromCore(error);
 }
 
 Status ResolveAxis(const char* name, Padding padding, int64_t size, Window1d* window) {
@@ -113,19 +113,17 @@ Status SampleChannelShape(Layout layout, int64_t n, int64_t channels, PartialTen
                               : MakeShape(layout, channels, {n, 1, 1}, shape);
 }
 
-PartialTensorShape InputShape(InferenceContext* c, int i) {
-  const ShapeHandle shape = c->input(i);
-  if (!c->RankKnown(shape)) return PartialTensorShape();
-  std::vector<int64_t> dims(c->Rank(shape));
-  for (size_t d = 0; d < dims.size(); ++d) dims[d] = c->Value(c->Dim(shape, d));
-  // Shape functions before this one may promise what no tensor can have: it tells nothing.
-  PartialTensorShape known;
-  return BuildShape(dims, &known).ok() ? known : PartialTensorShape();
-}
-
-std::vector<PartialTensorShape> InputShapes(InferenceContext* c, int first) {
-  std::vector<PartialTensorShape> shapes;
-  for (int i = first; i < c->num_inputs(); ++i) shapes.push_back(InputShape(c, i));
+std::vector<PartialTensorShape> InputShapes(InferenceContext* c) {
+  std::vector<PartialTensorShape> shapes(c->num_inputs());
+  for (int i = 0; i < c->num_inputs(); ++i) {
+    const ShapeHandle shape = c->input(i);
+    if (!c->RankKnown(shape)) continue;
+    std::vector<int64_t> dims(c->Rank(shape));
+    for (size_t d = 0; d < dims.size(); ++d) dims[d] = c->Value(c->Dim(shape, d));
+    // Shape functions before this one may promise what no tensor can have: it tells nothing.
+    PartialTensorShape known;
+    if (BuildShape(dims, &known).ok()) shapes[i] = known;
+  }
   return shapes;
 }
 
@@ -187,9 +185,8 @@ absl::Status BuildShape(absl::Span<const int64_t> dims, PartialTensorShape* shap
   if (fits && PartialTensorShape::BuildPartialTensorShape(dims, shape).ok()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a tensor of [", absl::StrJoin(dims, ","),
-                   "] is larger than any memory: give smaller sizes"));
+  return Invalid("a tensor of [", absl::StrJoin(dims, ","),
+                 "] is larger than any memory: give smaller sizes");
 }
 
 absl::Status ShapeOf(Layout layout, const Dims& dims, PartialTensorShape* shape) {
@@ -201,8 +198,7 @@ absl::Status ReadDims(const char* name, const PartialTensorShape& shape, Layout 
                       Dims* dims) {
   if (shape.unknown_rank()) return absl::OkStatus();
   if (!Fits(shape, PhysicalShape(layout, *dims))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " must be ", Expected(layout, *dims), "; got ", shape.DebugString()));
+    return Invalid(name, " must be ", Expected(layout, *dims), "; got ", shape.DebugString());
   }
   const LayoutParts parts = PartsOf(layout);
   for (int i = 0; i < parts.rank; ++i) {

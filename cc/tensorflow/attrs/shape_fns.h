@@ -71,6 +71,13 @@ Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorSha
 Status RowsShape(const PartialTensorShape& src, int64_t channels, int64_t dst_channels,
                  PartialTensorShape* dst);
 
+// The product of sizes [first, end) of a shape that is known.
+inline int64_t NumElements(const PartialTensorShape& shape, int first, int end) {
+  int64_t elements = 1;
+  for (int axis = first; axis < end; ++axis) elements *= shape.dim_size(axis);
+  return elements;
+}
+
 // Elements of a tensor; kUnknown as long as its shape is.
 inline int64_t NumElements(const PartialTensorShape& shape) {
   return shape.IsFullyDefined() ? shape.num_elements() : kUnknown;
@@ -84,8 +91,6 @@ Status SampleChannelShape(Layout layout, int64_t n, int64_t channels, PartialTen
 // The layout of planes of one pixel that is the same memory.
 inline Layout OfOnePixel(Layout layout) { return layout == Layout::nc ? Layout::nhwc : layout; }
 
-// Input i and inputs [first, end) of a node being built.
-PartialTensorShape InputShape(tensorflow::shape_inference::InferenceContext* c, int i);
-std::vector<PartialTensorShape> InputShapes(tensorflow::shape_inference::InferenceContext* c,
-                                            int first);
+// The inputs of a node being built.
+std::vector<PartialTensorShape> InputShapes(tensorflow::shape_inference::InferenceContext* c);
 }  // namespace bd

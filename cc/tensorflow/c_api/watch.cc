@@ -25,17 +25,17 @@ Status FindVariable(const BlockdnnEager& eager, const void* handle,
   }
   const ResourceHandle& resource = tensor.flat<ResourceHandle>()(0);
   if (resource.IsRefCounting()) {
-    TF_ASSIGN_OR_RETURN(Var * found, resource.GetResource<Var>());
-    found->Ref();
-    variable->reset(found);
+    TF_ASSIGN_OR_RETURN(Var * var, resource.GetResource<Var>());
+    var->Ref();
+    variable->reset(var);
     return absl::OkStatus();
   }
   Device* const device = LocalCpu(eager);
   if (device == nullptr) return Invalid("this process has no CPU device");
-  Var* found;
+  Var* var;
   TF_RETURN_IF_ERROR(
-      device->resource_manager()->Lookup(resource.container(), resource.name(), &found));
-  variable->reset(found);
+      device->resource_manager()->Lookup(resource.container(), resource.name(), &var));
+  variable->reset(var);
   return absl::OkStatus();
 }
 

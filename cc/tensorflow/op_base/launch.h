@@ -17,7 +17,7 @@ namespace bd {
 struct WeightsLease;  // cc/tensorflow/weights
 
 // Base pointers of one execution, the inputs in the op's order. Of which type elements are, plans
-// know: what is a part of a tensor starts some bytes behind it.
+// know: a part of a tensor starts some bytes after the base.
 struct LaunchMemory {
   const void* const* inputs;
   void* const* outputs;
@@ -118,7 +118,8 @@ class LaunchOpKernel : public PoolOpKernel {
     if (elements == 0) return;
     ScratchpadMemory scratchpad;
     OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, launch.scratch_bytes(), &scratchpad));
-    const InputPointers inputs(ctx);
+    absl::InlinedVector<const void*, 8> inputs;
+    for (int i = 0; i < ctx->num_inputs(); ++i) inputs.push_back(ctx->input(i).data());
     const LaunchMemory memory = {inputs.data(), outputs.data(), scratchpad.data()};
     // Whether dst took the memory of an input: a sum's operand, or what it is written into.
     RunLogged([&] { return Describe(ctx, launch) + (reused >= 0 ? " in place" : ""); },

@@ -74,60 +74,26 @@ class PoolOpKernel : public OpKernel {
   const bool check_tails_ = TailChecksEnabled();
 };
 
-inline PartialTensorShape InputShape(OpKernelContext* ctx, int i) {
-  return PartialTensorShape(ctx->input(i).shape().dim_sizes());
-}
-
-inline std::vector<PartialTensorShape> InputShapes(OpKernelContext* ctx, int first) {
+inline std::vector<PartialTensorShape> InputShapes(OpKernelContext* ctx) {
   std::vector<PartialTensorShape> shapes;
-  for (int i = first; i < ctx->num_inputs(); ++i) shapes.push_back(InputShape(ctx, i));
+  for (int i = 0; i < ctx->num_inputs(); ++i) {
+    shapes.emplace_back(ctx->input(i).shape().dim_sizes());
+  }
   return shapes;
 }
 
-// Base pointers of all inputs.
-class InputPointers {
- public:
-  explicit InputPointers(OpKernelContext* ctx) {
-    for (int i = 0; i < ctx->num_inputs(); ++i) pointers_.push_back(ctx->input(i).data());
-  }
-  const void* const* data() const { return pointers_.data(); }
-
- private:
-  absl::InlinedVector<const void*, 8> pointers_;
-};
-
-// A core system's complaint: empty, or one line.
-inline Status FromCore(const std::string& error) {
-  return error.empty() ? absl::OkStatus() : Invalid(error);
-}
-
-// The full shape of what the shape functions made of full input shapes.
-inline Status ToFullShape(const PartialTensorShape& partial, TensorShape* shape) {
-  if (partial.AsTensorShape(shape)) return absl::OkStatus();
-  return Invalid("the output shape ", partial.DebugString(), " is not a tensor's");
-}
-
-// dst, in the memory of one of the inputs `reusable` where nobody else needs it;
-// *reused is that input, or -1.
-inline Status AllocateDst(OpKernelContext* ctx, absl::Span<const int> reusable,
+// dst, in the memory of one of the inputs `reusable` where nobody else needs it and their size is
+// the same; *reused is that input, or -1. With `has_into` that is the op's last input alone, and
+// dst begins as what it holds.
+inline Status AllocateDst(OpKernelContext* ctx, bool has_into, absl::Span<const int> reusable,
                           const TensorShape& shape, Tensor** dst, int* reused) {
+  const int into = ctx->num_inputs() - 1;
+  if (has_into) reusable = absl::MakeConstSpan(&into, 1);
   *reused = -1;
   TF_RETURN_IF_ERROR(ctx->forward_input_or_allocate_output(reusable, 0, shape, dst, reused));
   PreferHugePages((*dst)->data(), (*dst)->TotalBytes());
-  return absl::OkStatus();
-}
-
-// dst of an op that may write a part of it: in the memory of `into`, the op's last input,
-// or a copy of that where somebody else needs it. An op without into takes one of the
-// inputs `reusable` as before, unless their size is another.
-inline Status AllocateDst(OpKernelContext* ctx, bool has_into, absl::Span<const int> reusable,
-                          const TensorShape& shape, Tensor** dst, int* reused) {
-  if (!has_into) return AllocateDst(ctx, reusable, shape, dst, reused);
-  const int into = ctx->num_inputs() - 1;
-  TF_RETURN_IF_ERROR(AllocateDst(ctx, {into}, shape, dst, reused));
-  const Tensor& before = ctx->input(into);
-  if (*reused < 0 && before.NumElements() > 0) {
-    memcpy((*dst)->data(), before.data(), before.TotalBytes());
+  if (has_into && *reused < 0 && shape.num_elements() > 0) {
+    memcpy((*dst)->data(), ctx->input(into).data(), (*dst)->TotalBytes());
   }
   return absl::OkStatus();
 }

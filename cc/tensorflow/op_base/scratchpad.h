@@ -37,7 +37,26 @@ class Scratchpad {
   // "user": from TensorFlow's allocator, for this execution; up to 1 KB on the
   // stack, where the allocator would cost 0.2 us. "library": a buffer that the
   // kernel keeps for later executions.
-  Status Take(OpKernelContext* ctx, int64_t bytes, ScratchpadMemory* memory);
+  Status Take(OpKernelContext* ctx, int64_t bytes, ScratchpadMemory* memory) {
+    if (bytes == 0) return absl::OkStatus();
+    if (!Size(bytes).fits()) return Invalid("a scratchpad of ", bytes, " bytes is no size");
+    if (library_) {
+      memory->lease_ = pool_.Take(bytes);
+      memory->data_ = memory->lease_.data();
+      if (memory->data_ != nullptr) return absl::OkStatus();
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no memory for a scratchpad of ", bytes, " bytes"));
+    }
+    if (bytes <= static_cast<int64_t>(sizeof(memory->small_))) {
+      memory->data_ = memory->small_;
+      return absl::OkStatus();
+    }
+    TF_RETURN_IF_ERROR(
+        ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({bytes}), &memory->tensor_));
+    memory->data_ = memory->tensor_.data();
+    PreferHugePages(memory->data_, bytes);
+    return absl::OkStatus();
+  }
 
   // Whether the kernel keeps it between executions.
   bool keeps() const { return library_; }
@@ -47,26 +66,5 @@ class Scratchpad {
   bool library_ = false;
   ScratchPool pool_;
 };
-
-inline Status Scratchpad::Take(OpKernelContext* ctx, int64_t bytes, ScratchpadMemory* memory) {
-  if (bytes == 0) return absl::OkStatus();
-  if (!Size(bytes).fits()) return Invalid("a scratchpad of ", bytes, " bytes is no size");
-  if (library_) {
-    memory->lease_ = pool_.Take(bytes);
-    memory->data_ = memory->lease_.data();
-    if (memory->data_ != nullptr) return absl::OkStatus();
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no memory for a scratchpad of ", bytes, " bytes"));
-  }
-  if (bytes <= static_cast<int64_t>(sizeof(memory->small_))) {
-    memory->data_ = memory->small_;
-    return absl::OkStatus();
-  }
-  TF_RETURN_IF_ERROR(
-      ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({bytes}), &memory->tensor_));
-  memory->data_ = memory->tensor_.data();
-  PreferHugePages(memory->data_, bytes);
-  return absl::OkStatus();
-}
 
 }  // namespace bd

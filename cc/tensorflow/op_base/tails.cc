@@ -12,7 +12,6 @@
 namespace bd {
 namespace {
 
-using tensorflow::OpDef;
 using tensorflow::OpKernel;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
@@ -98,35 +97,24 @@ bool FindBad(const TensorDesc& desc, const Tensor& tensor, int32_t zero, BadElem
 }
 
 // What the op's definition calls input or output i: "src", "args[1]".
-template <typename Args, typename Range>
-std::string ArgName(const Args& args, Range range, int i) {
-  for (const auto& arg : args) {
+std::string ArgName(const OpKernel& op, bool is_input, int i) {
+  const tensorflow::OpDef* def;
+  if (!tensorflow::OpRegistry::Global()->LookUpOpDef(op.type_string(), &def).ok()) return "?";
+  for (const auto& arg : is_input ? def->input_arg() : def->output_arg()) {
     int start, stop;
-    if (!range(arg.name(), &start, &stop).ok() || i < start || i >= stop) continue;
+    const absl::Status status = is_input ? op.InputRange(arg.name(), &start, &stop)
+                                         : op.OutputRange(arg.name(), &start, &stop);
+    if (!status.ok() || i < start || i >= stop) continue;
     return arg.number_attr().empty() ? arg.name() : absl::StrCat(arg.name(), "[", i - start, "]");
   }
   return "?";
-}
-
-std::string InputName(const OpKernel& op, int i) {
-  const OpDef* def;
-  if (!tensorflow::OpRegistry::Global()->LookUpOpDef(op.type_string(), &def).ok()) return "?";
-  return ArgName(
-      def->input_arg(), [&](auto... at) { return op.InputRange(at...); }, i);
-}
-
-std::string OutputName(const OpKernel& op, int i) {
-  const OpDef* def;
-  if (!tensorflow::OpRegistry::Global()->LookUpOpDef(op.type_string(), &def).ok()) return "?";
-  return ArgName(
-      def->output_arg(), [&](auto... at) { return op.OutputRange(at...); }, i);
 }
 
 // The input and the node it comes from: 'src, made by "relu_2",'. An op that runs
 // eagerly has no such nodes; TensorFlow then repeats the input: src, args_1,
 // depthwise__args_1.
 std::string InputAndProducer(const OpKernel& op, int i) {
-  const std::string input = InputName(op, i);
+  const std::string input = ArgName(op, /*is_input=*/true, i);
   if (i >= op.def().input_size()) return input;
   const std::string& producer = op.requested_input(i);
   const bool eager = producer == absl::StrReplaceAll(input, {{"_", "__"}, {"[", "_"}, {"]", ""}});
@@ -176,17 +164,16 @@ BlockedTensors& BlockedTensors::Add(std::vector<Entry>* list, int index, const C
 }
 
 BlockedTensors& BlockedTensors::Operands(const PostOpChain& chain, int first, Layout layout,
-                                         int64_t channels) {
-  for (const PostOp& op : chain.entries()) Operand(op, first, layout, channels);
+                                         int64_t channels, int num_floats, const Quantization& q) {
+  for (const PostOp& op : chain.entries()) {
+    const bool flat = op.kind == PostOpKind::kBinary &&
+                      (op.shape == OperandShape::kScalar || op.shape == OperandShape::kChannel);
+    if (op.kind == PostOpKind::kEltwise || flat) continue;
+    const int operand = op.operand.input;
+    Input(first + operand, ChannelPart(), layout, channels,
+          operand < num_floats ? Quantization() : q);
+  }
   return *this;
-}
-
-BlockedTensors& BlockedTensors::Operand(const PostOp& op, int first, Layout layout,
-                                        int64_t channels, const Quantization& quantization) {
-  const bool flat = op.kind == PostOpKind::kBinary &&
-                    (op.shape == OperandShape::kScalar || op.shape == OperandShape::kChannel);
-  if (op.kind == PostOpKind::kEltwise || flat) return *this;
-  return Input(first + op.operand.input, ChannelPart(), layout, channels, quantization);
 }
 
 absl::Status CheckInputTails(const BlockedTensors& blocked, OpKernelContext* ctx) {
@@ -194,9 +181,8 @@ absl::Status CheckInputTails(const BlockedTensors& blocked, OpKernelContext* ctx
     const std::string complaint = Complaint(entry, ctx->input(entry.index));
     if (complaint.empty()) continue;
     const OpKernel& op = ctx->op_kernel();
-    return absl::InvalidArgumentError(
-        absl::StrCat(Title(op), ": input ", InputAndProducer(op, entry.index), complaint,
-                     "; what made it must write zeros there, as all ops of tf_blockdnn do"));
+    return Invalid(Title(op), ": input ", InputAndProducer(op, entry.index), complaint,
+                   "; what made it must write zeros there, as all ops of tf_blockdnn do");
   }
   return absl::OkStatus();
 }
@@ -206,8 +192,8 @@ absl::Status CheckOutputTails(const BlockedTensors& blocked, OpKernelContext* ct
     const std::string complaint = Complaint(entry, *ctx->mutable_output(entry.index));
     if (complaint.empty()) continue;
     const OpKernel& op = ctx->op_kernel();
-    return absl::InternalError(absl::StrCat(Title(op), ": output ", OutputName(op, entry.index),
-                                            complaint,
+    return absl::InternalError(absl::StrCat(Title(op), ": output ",
+                                            ArgName(op, /*is_input=*/false, entry.index), complaint,
                                             "; the op that wrote it is wrong, please report it"));
   }
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 // It lives in PoolOpKernel (op_utils.h), so no op can go without.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <vector>
 
@@ -54,11 +55,10 @@ class BlockedTensors {
   BlockedTensors& Output(int index, const TensorDesc& memory, const Quantization& q = {}) {
     return Add(&outputs_, {index, {}, {}, memory, q.zero_point});
   }
-  // The operands that the chain applies to a result of that layout; operand #0
-  // is input `first`.
-  BlockedTensors& Operands(const PostOpChain& chain, int first, Layout layout, int64_t channels);
-  BlockedTensors& Operand(const PostOp& op, int first, Layout layout, int64_t channels,
-                          const Quantization& quantization = {});
+  // The operands that the chain applies to a result of that layout; operand #0 is input `first`,
+  // and those from #num_floats on are quantized by `q`.
+  BlockedTensors& Operands(const PostOpChain& chain, int first, Layout layout, int64_t channels,
+                           int num_floats = INT_MAX, const Quantization& q = {});
 
   const std::vector<Entry>& inputs() const { return inputs_; }
   const std::vector<Entry>& outputs() const { return outputs_; }

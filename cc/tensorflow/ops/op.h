@@ -21,7 +21,6 @@
 #include <optional>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "cc/tensorflow/attrs/attr_visitor.h"
@@ -42,7 +41,7 @@ struct PlanSite {
 };
 
 // An input of weights: the first element of it that the op reads, how often they change, and how
-// many it reads; -1: all behind the first.
+// many it reads; -1: all from that one on.
 struct WeightsUse {
   int64_t offset;
   WeightsChange change;
@@ -172,7 +171,9 @@ struct OpPlan {
     TF_RETURN_IF_ERROR(FromCore(Op::ScratchOf(plan->core).Check()));
     Op::CompleteShapes(plan->core, &dst);
     for (const PartialTensorShape& shape : dst) {
-      TF_RETURN_IF_ERROR(ToFullShape(shape, &plan->dst_shapes.emplace_back()));
+      if (!shape.AsTensorShape(&plan->dst_shapes.emplace_back())) {
+        return Invalid("the output shape ", shape.DebugString(), " is not a tensor's");
+      }
       plan->dst_elements += plan->dst_shapes.back().num_elements();
     }
     return absl::OkStatus();
@@ -228,7 +229,7 @@ class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
     PlanSite site = {this->pool().num_threads(), false};
     for (auto& weights : weights_) site.changes_weights |= weights->changing();
     const auto make = [&](OpPlan<Op>* made) {
-      return OpPlan<Op>::Make(op_, InputShapes(ctx, 0), site, made);
+      return OpPlan<Op>::Make(op_, InputShapes(ctx), site, made);
     };
     TF_RETURN_IF_ERROR(plans_[site.changes_weights].Get(ctx, make, &launch->plan));
     launch->op = &op_;
@@ -255,7 +256,7 @@ class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
   }
   bool has_into() const override { return op_.has_into(); }
   BlockedTensors Blocked(OpKernelContext* ctx) const override {
-    return op_.Blocked(InputShapes(ctx, 0));
+    return op_.Blocked(InputShapes(ctx));
   }
   std::string Describe(OpKernelContext* ctx, const OpLaunch<Op>& launch) const override {
     MemoryPlan plan;
@@ -296,7 +297,7 @@ class OpRegistration {
     Op op;
     TF_RETURN_IF_ERROR(ReadAttrsOf(c, &op));
     ShapeList dst;
-    TF_RETURN_IF_ERROR(op.Shapes(InputShapes(c, 0), &dst));
+    TF_RETURN_IF_ERROR(op.Shapes(InputShapes(c), &dst));
     return SetOutputShapes(c, dst, Op::kLike, op.keeps_batch());
   }
 

@@ -19,7 +19,7 @@ REGISTER_OP("BlockdnnFollow")
     .SetShapeFn(tensorflow::shape_inference::NoOutputs)
     .Doc(R"doc(
 Where weights of a model have changed, folds them anew for the function that waits for this op.
-It does nothing where the process has no such model, as behind a SavedModel.
+It does nothing where the process has no such model, as one that serves a SavedModel has not.
 
 sign: a variable, by whose address the process knows the function.
 )doc");

@@ -5,7 +5,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_properties.h"
@@ -22,8 +21,8 @@ using tensorflow::NodeProperties;
 using tensorflow::TensorId;
 
 absl::Status CannotRun(const NodeDef& node, const char* why) {
-  return absl::InvalidArgumentError(absl::StrCat("node ", node.name(), " (", node.op(), ") ", why,
-                                                 "; call the function as TensorFlow does"));
+  return Invalid("node ", node.name(), " (", node.op(), ") ", why,
+                 "; call the function as TensorFlow does");
 }
 
 }  // namespace
@@ -62,13 +61,11 @@ class OpSequence::Builder {
 
   absl::Status Instantiate(const std::string& function, InstantiationResult* body) const {
     const tensorflow::FunctionDef* const def = site_.library->Find(function);
-    if (def == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("there is no function ", function));
-    }
+    if (def == nullptr) return Invalid("there is no function ", function);
     return tensorflow::InstantiateFunction(
         *def, tensorflow::AttrSlice(),
-        [&](const std::string& op, const tensorflow::OpDef** found) {
-          return site_.library->LookUpOpDef(op, found);
+        [&](const std::string& op, const tensorflow::OpDef** op_def) {
+          return site_.library->LookUpOpDef(op, op_def);
         },
         body);
   }

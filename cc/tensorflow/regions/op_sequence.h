@@ -4,7 +4,6 @@
 // costs 1.5 us there and 0.3 us here, the thread 50 to 100 us a call).
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 

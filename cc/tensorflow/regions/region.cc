@@ -41,8 +41,8 @@ absl::Status Region::Run(OpKernelContext::Params params, absl::Span<const Tensor
   return absl::OkStatus();
 }
 
-bool Region::Known::Describes(absl::Span<const Tensor> given) const {
-  return std::equal(arguments.begin(), arguments.end(), given.begin(), given.end(),
+bool Region::Known::Describes(absl::Span<const Tensor> tensors) const {
+  return std::equal(arguments.begin(), arguments.end(), tensors.begin(), tensors.end(),
                     [](const auto& known, const Tensor& tensor) {
                       return known.first == tensor.dtype() && known.second == tensor.shape();
                     });

@@ -61,7 +61,7 @@ class Region {
     std::vector<std::pair<tensorflow::DataType, TensorShape>> arguments;
     std::shared_ptr<const StaticPlan> plan;  // null: not made yet
     int64_t last_run = 0;
-    bool Describes(absl::Span<const Tensor> given) const;
+    bool Describes(absl::Span<const Tensor> tensors) const;
   };
 
   // The plan for these arguments, or null; then *record says whether to record the run.

@@ -51,14 +51,14 @@ OpKernelContext::Params ParamsOf(OpKernelContext* ctx) {
 // The op's types against the function's; `verb` is what the function does with them.
 Status CheckTypes(const std::string& function, const char* verb, const char* what,
                   const tensorflow::DataTypeVector& wanted,
-                  absl::Span<const tensorflow::DataType> given) {
-  if (wanted.size() != given.size()) {
-    return Invalid(function, " ", verb, " ", wanted.size(), " ", what, "s, got ", given.size());
+                  absl::Span<const tensorflow::DataType> actual) {
+  if (wanted.size() != actual.size()) {
+    return Invalid(function, " ", verb, " ", wanted.size(), " ", what, "s, got ", actual.size());
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] == given[i]) continue;
+    if (wanted[i] == actual[i]) continue;
     return Invalid(function, ": ", what, " ", i, " is ", tensorflow::DataTypeString(wanted[i]),
-                   ", got ", tensorflow::DataTypeString(given[i]));
+                   ", got ", tensorflow::DataTypeString(actual[i]));
   }
   return absl::OkStatus();
 }

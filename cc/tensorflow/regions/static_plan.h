@@ -8,7 +8,6 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -73,7 +72,7 @@ class StaticPlan {
                                                 size_t num_arguments, Recording recording);
 
   // Arguments of the recorded types and shapes -> results. *done: false if something is not as it
-  // was (weights, a shape behind an op that is not prepared) or memory is short; nothing has
+  // was (weights, a result's shape of an op that is not prepared) or memory is short; nothing has
   // happened then that anybody could see.
   absl::Status Run(tensorflow::OpKernelContext::Params* params, absl::Span<const Tensor> arguments,
                    Arena* arena, std::vector<Tensor>* results, bool* done) const;
@@ -114,7 +113,7 @@ class StaticPlan {
   std::vector<std::unique_ptr<PreparedLaunch>> launches_;
   std::vector<Item> items_;
   std::vector<int> made_;         // open tensors that a launch writes, by item
-  std::vector<int> drops_;        // open tensors that nobody reads behind an item, by item
+  std::vector<int> drops_;        // open tensors that nobody reads after an item, by item
   std::vector<Open> open_;        // arguments first
   std::vector<int> open_index_;   // of tensors: into open_, or -1
   std::vector<int64_t> offsets_;  // of pointers: into the arena, or -1

@@ -121,7 +121,7 @@ PackRegistry& PackRegistry::Get() {
 
 absl::Status PackRegistry::FindOrPack(const PackId& id, const Tensor& weights, int64_t bytes,
                                       const PackRequest& request, ThreadPool& pool,
-                                      std::shared_ptr<const PackedWeights>* found) {
+                                      std::shared_ptr<const PackedWeights>* result) {
   std::shared_ptr<Job> job;
   bool mine = false;
   {
@@ -129,17 +129,17 @@ absl::Status PackRegistry::FindOrPack(const PackId& id, const Tensor& weights, i
     const auto gone = [](const auto& weak) { return weak.expired(); };
     packs_.erase(std::remove_if(packs_.begin(), packs_.end(), gone), packs_.end());
     for (const auto& weak : packs_) {
-      *found = weak.lock();
-      if (*found != nullptr && (*found)->id == id) return absl::OkStatus();
+      *result = weak.lock();
+      if (*result != nullptr && (*result)->id == id) return absl::OkStatus();
     }
-    found->reset();
+    result->reset();
     const auto makes = [&](const auto& other) { return other->Makes(id); };
     const auto other = std::find_if(jobs_.begin(), jobs_.end(), makes);
     mine = other == jobs_.end();
     if (mine) jobs_.push_back(std::make_shared<Job>(id));
     job = mine ? jobs_.back() : *other;
   }
-  if (!mine) return job->Wait(found);
+  if (!mine) return job->Wait(result);
   const void* const plain = ElementAt(weights, id.offset);
   WeightsFile* const file = id.contents == 0 ? WeightsFile::Of(weights) : nullptr;
   std::shared_ptr<const void> packed;
@@ -148,14 +148,14 @@ absl::Status PackRegistry::FindOrPack(const PackId& id, const Tensor& weights, i
                                   : PackFrom(file, plain, bytes, request, pool, &packed);
   if (status.ok()) {
     const Tensor more = request.more == nullptr ? Tensor() : *request.more;
-    *found = std::make_shared<PackedWeights>(PackedWeights{id, weights, more, std::move(packed)});
+    *result = std::make_shared<PackedWeights>(PackedWeights{id, weights, more, std::move(packed)});
   }
   {
     std::lock_guard<ForkSafeMutex> lock(mutex_);
-    if (status.ok()) packs_.push_back(*found);
+    if (status.ok()) packs_.push_back(*result);
     jobs_.erase(std::find(jobs_.begin(), jobs_.end(), job));
   }
-  job->Finish(status, *found);
+  job->Finish(status, *result);
   return status;
 }
 

@@ -32,7 +32,7 @@ struct PackRequest {
   std::function<int()> exponent = nullptr;
 };
 
-// Everything that tells packed weights apart.
+// Everything that distinguishes packed weights.
 struct PackId {
   PackId(const tensorflow::Tensor& weights, int64_t offset, uint64_t contents,
          const PackRequest& request);
@@ -67,7 +67,7 @@ class PackRegistry {
   // `bytes`: of the plain weights.
   absl::Status FindOrPack(const PackId& id, const tensorflow::Tensor& weights, int64_t bytes,
                           const PackRequest& request, ThreadPool& pool,
-                          std::shared_ptr<const PackedWeights>* found);
+                          std::shared_ptr<const PackedWeights>* result);
 
   // How many packed forms are held, for tests.
   int64_t size();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "cc/tensorflow/weights/contents.h"
 #include "cc/tensorflow/weights/pack_registry.h"

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/fork_safe_mutex.h"
+#include "cc/tensorflow/attrs/attr_visitor.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -174,17 +175,14 @@ absl::Status WeightsFile::Read(int64_t offset, tensorflow::DataType dtype,
                                const tensorflow::TensorShape& shape, Tensor* tensor) {
   const int64_t size = static_cast<int64_t>(size_), element = tensorflow::DataTypeSize(dtype);
   if (element == 0 || !tensorflow::DataTypeCanUseMemcpy(dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a file holds no tensor of ", tensorflow::DataTypeString(dtype)));
+    return Invalid("a file holds no tensor of ", tensorflow::DataTypeString(dtype));
   }
   if (offset < 0 || offset % kAlignment != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("offsets must be multiples of ", kAlignment, " bytes, got ", offset));
+    return Invalid("offsets must be multiples of ", kAlignment, " bytes, got ", offset);
   }
   if (offset > size || shape.num_elements() > (size - offset) / element) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the file of weights has ", size, " bytes, and a tensor ", shape.DebugString(),
-                     " at ", offset, " does not fit; is it complete?"));
+    return Invalid("the file of weights has ", size, " bytes, and a tensor ", shape.DebugString(),
+                   " at ", offset, " does not fit; is it complete?");
   }
   if (shape.num_elements() == 0) {
     *tensor = Tensor(dtype, shape);

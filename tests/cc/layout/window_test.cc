@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/cc/layouts.h"
+
 namespace bd {
 namespace {
 
@@ -104,18 +106,6 @@ TEST(Window, NamesWhatIsWrong) {
   }
 }
 
-TEST(Window, ParsesPadding) {
-  Padding padding = Padding::kValid;
-  EXPECT_TRUE(ParsePadding("SAME", &padding));
-  EXPECT_EQ(padding, Padding::kSame);
-  EXPECT_TRUE(ParsePadding("VALID", &padding));
-  EXPECT_EQ(padding, Padding::kValid);
-  EXPECT_TRUE(ParsePadding("EXPLICIT", &padding));
-  EXPECT_EQ(padding, Padding::kExplicit);
-  EXPECT_FALSE(ParsePadding("same", &padding));
-  EXPECT_EQ(padding, Padding::kExplicit);
-}
-
 TEST(Windows, AbsentDimensionsHaveOneElement) {
   Windows windows;
   windows.w = Make(7, 3, 2);
@@ -132,15 +122,6 @@ TEST(Windows, AbsentDimensionsHaveOneElement) {
   EXPECT_EQ(windows.OutSizes(0), Dims());
   EXPECT_EQ(windows.out(), 9);
   EXPECT_EQ(windows.taps(), 30);
-}
-
-TEST(Windows, NameTheDimension) {
-  for (const char* name : {"depth", "height", "width"}) {
-    Windows windows;
-    (name[0] == 'd' ? windows.d : name[0] == 'h' ? windows.h : windows.w) = Make(4, 0, 1);
-    const std::string error = ResolveWindows(Padding::kSame, &windows);
-    EXPECT_EQ(error.rfind(std::string(name) + ": kernel size must be", 0), 0u) << error;
-  }
 }
 
 TEST(Window, CoversAll) {

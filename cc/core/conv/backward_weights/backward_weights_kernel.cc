@@ -20,11 +20,6 @@ constexpr int kRows = 6;
 constexpr int kRows = 2;
 #endif
 
-inline int LanesOf(int32_t lanes, int v) {
-  const int left = lanes - v * kLanes;
-  return left < 0 ? 0 : left < kLanes ? left : kLanes;
-}
-
 BD_INLINE void Put(const Vec (&sums)[kVecsPerBlock], int32_t lanes, bool add, float* to) {
   if (lanes == kBlock) {
     BD_UNROLL
@@ -35,7 +30,7 @@ BD_INLINE void Put(const Vec (&sums)[kVecsPerBlock], int32_t lanes, bool add, fl
   }
   BD_UNROLL
   for (int v = 0; v < kVecsPerBlock; ++v) {
-    const int n = LanesOf(lanes, v);
+    const int n = AtMostLanes(lanes - v * kLanes);
     if (n == 0) break;
     float* at = to + v * kLanes;
     StoreN(at, add ? Add(LoadN(at, n), sums[v]) : sums[v], n);
@@ -59,7 +54,8 @@ void Tile(const BackwardWeightsTile& a) {
         Vec d[kVecsPerBlock];
         BD_UNROLL
         for (int v = 0; v < kVecsPerBlock; ++v) {
-          d[v] = kNarrow ? LoadN(ddst + v * kLanes, LanesOf(a.lanes, v)) : Load(ddst + v * kLanes);
+          const int lanes = kNarrow ? AtMostLanes(a.lanes - v * kLanes) : kLanes;
+          d[v] = kNarrow ? LoadN(ddst + v * kLanes, lanes) : Load(ddst + v * kLanes);
         }
         BD_UNROLL
         for (int r = 0; r < kTileRows; ++r) {
@@ -113,21 +109,14 @@ void Depthwise(const BackwardWeightsTile& a) {
 }
 
 void AddTo(const float* from, int64_t floats, float* to) {
-  int64_t i = 0;
-  for (; i + kLanes <= floats; i += kLanes) Store(to + i, Add(Load(to + i), Load(from + i)));
-  if (i < floats) {
-    const int n = static_cast<int>(floats - i);
-    StoreN(to + i, Add(LoadN(to + i, n), LoadN(from + i, n)), n);
-  }
+  Map(
+      to, floats, [](Vec sum, Vec x) { return Add(sum, x); }, to, from);
 }
 
 template <int kTileRows, bool kNarrow>
 constexpr auto TileOrNull() -> void (*)(const BackwardWeightsTile&) {
-  if constexpr (kTileRows <= kRows) {
-    return Tile<kTileRows, kNarrow>;
-  } else {
-    return nullptr;
-  }
+  if constexpr (kTileRows <= kRows) return Tile<kTileRows, kNarrow>;
+  return nullptr;
 }
 
 #define BD_TILE(rows, narrow) TileOrNull<rows, narrow>()

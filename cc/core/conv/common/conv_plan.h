@@ -18,13 +18,11 @@
 namespace bd {
 
 // Chain split into what the tile does in registers and the rest.
-struct ConvEpilogue {
+struct ConvEpilogue : Clamp {
   bool has_bias = false, has_sum = false;
   OperandRef bias;
   OperandRef sum;  // accumulated before the rest
   float sum_scale = 1.f;
-  bool clamp = false;
-  float lo = 0.f, hi = 0.f;
   PostOpChain rest;   // empty, or what runs on the tile before the store
   bool silu = false;  // rest is x logistic(x)
 };

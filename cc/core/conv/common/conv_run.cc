@@ -39,9 +39,7 @@ ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPos
   TileEpilogue epilogue;
   // What goes to a plain dst is floats until then.
   if (!plain_dst) epilogue.tensors = plan.tensors;
-  epilogue.clamp = plan.epilogue.clamp;
-  epilogue.lo = plan.epilogue.lo;
-  epilogue.hi = plan.epilogue.hi;
+  static_cast<Clamp&>(epilogue) = plan.epilogue;
   epilogue.program = plain_dst ? nullptr : program;
   epilogue.silu = plan.epilogue.silu;
   return {plan,

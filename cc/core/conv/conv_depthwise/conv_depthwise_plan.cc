@@ -200,7 +200,7 @@ void ChooseParts(ConvDepthwisePlan* plan, double* span) {
 
 // The same of two passes that split perfectly: they wait for each other once and
 // move the tensor between them through caches, there and back.
-double SpanApart(const ConvDepthwisePlan& plan) {
+double SpanOfTwoPasses(const ConvDepthwisePlan& plan) {
   const ConvDesc& d = plan.depthwise.desc;
   const int64_t blocks = d.n() * plan.first.ocb;
   const double work = blocks * (FirstRow(plan) * d.ih() + DepthwiseRow(plan) * d.oh()) +
@@ -223,7 +223,7 @@ std::string MakeConvDepthwisePlan(const ConvDesc& first, const ConvDesc& depthwi
   if (CanFuse(*plan)) {
     double span;
     ChooseParts(plan, &span);
-    plan->fused = span <= SpanApart(*plan);
+    plan->fused = span <= SpanOfTwoPasses(*plan);
   }
   const auto book = [&](const char* name, const ConvPlan& half) {
     return plan->scratch.Book<char>(name, half.scratch.bytes());

@@ -133,9 +133,9 @@ std::string PlanConvs(const ConvTransposeDesc& d, Isa isa, int threads, int64_t 
     error = PlanConv(d, isa, threads, images, 0, d.phases(), plan->narrow, &plan->convs[0]);
     if (plan->narrow || d.phases() == 1 || !error.empty()) return error;
   }
-  std::vector<PhaseConv> apart(d.phases());
+  std::vector<PhaseConv> by_phase(d.phases());
   for (int64_t p = 0; p < d.phases() && error.empty(); ++p) {
-    error = PlanConv(d, isa, threads, images, p, 1, plan->narrow, &apart[p]);
+    error = PlanConv(d, isa, threads, images, p, 1, plan->narrow, &by_phase[p]);
   }
   if (!error.empty()) return error;
   const auto bytes = [](const std::vector<PhaseConv>& convs) {
@@ -144,9 +144,9 @@ std::string PlanConvs(const ConvTransposeDesc& d, Isa isa, int threads, int64_t 
     return sum;
   };
   const bool better = !may_join || (d.algorithm == ConvAlgorithm::kAutoSmallest
-                                        ? bytes(apart) < bytes(plan->convs)  // it packs no zeros
-                                        : Cycles(apart) < Cycles(plan->convs));
-  if (better) plan->convs = std::move(apart);
+                                        ? bytes(by_phase) < bytes(plan->convs)  // it packs no zeros
+                                        : Cycles(by_phase) < Cycles(plan->convs));
+  if (better) plan->convs = std::move(by_phase);
   return error;
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cc/core/conv/common/cost.h"
-#include "cc/core/gemm/narrow_pack.h"
+#include "cc/core/gemm/low_precision_pack.h"
 
 namespace bd {
 namespace {
@@ -173,8 +173,8 @@ void PackBytes(const ConvPlan& plan, const int8_t* hwio, float* packed) {
           const int64_t c = b * kBlock + lane;
           return h < d.kh() && w < d.kw() && c < d.ic() ? (h * d.kw() + w) * d.ic() + c : -1;
         };
-        PackNarrow(own.quads ? TileFamily::kInt8 : TileFamily::kWords, DataType::s8, hwio,
-                   own.quads ? 4 : 2, kBlock, index_of, packed, sums + b * kBlock);
+        PackLowPrecision(own.quads ? TileFamily::kInt8 : TileFamily::kWords, DataType::s8, hwio,
+                         own.quads ? 4 : 2, kBlock, index_of, packed, sums + b * kBlock);
       }
     }
   }
@@ -213,26 +213,20 @@ void Plan(const Algorithm& self, ConvPlan* plan) {
 
 }  // namespace
 
-DepthwiseArgs DepthwiseArgsOf(const ConvRun& run, int64_t block, int64_t inputs) {
-  const ConvDesc& d = run.d;
-  DepthwiseArgs a = {};
-  a.kh = d.kh() * inputs;
-  a.kw = d.kw();
-  a.weights = run.buffers.packed + block * kBlock * a.kh * a.kw;
-  a.sw = d.sw();
-  a.dw = d.dw();
-  a.pad_left = d.pad_left();
-  a.iw = d.iw();
-  a.ow = d.ow();
-  return a;
-}
-
 DepthwiseBlock::DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block, int64_t inputs)
     : d_(run.d),
-      args_(DepthwiseArgsOf(run, block, inputs)),
+      args_(),
       row_(run.d.low_precision() ? DepthwiseBf16KernelsFor(run.plan.isa).row
                                  : DepthwiseKernelsFor(run.plan.isa).row) {
-  dst_ = run.d.dst.blocked() ? run.DstBlock(n, block) : nullptr;
+  args_.kh = d_.kh() * inputs;
+  args_.kw = d_.kw();
+  args_.weights = run.buffers.packed + block * kBlock * args_.kh * args_.kw;
+  args_.sw = d_.sw();
+  args_.dw = d_.dw();
+  args_.pad_left = d_.pad_left();
+  args_.iw = d_.iw();
+  args_.ow = d_.ow();
+  dst_ = d_.dst.blocked() ? run.DstBlock(n, block) : nullptr;
   args_.epilogue = BlocksEpilogue(run, block, 1, n, 0);
 }
 

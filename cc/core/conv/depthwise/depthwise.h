@@ -8,14 +8,11 @@
 
 namespace bd {
 
-// Weights and windows of a channel block, with `inputs` rows for each of the window's.
-DepthwiseArgs DepthwiseArgsOf(const ConvRun& run, int64_t block, int64_t inputs);
-
 // One channel block of an image. What its rows have in common is set once: rows of 14 pixels
 // take 200 cycles.
 class DepthwiseBlock {
  public:
-  // The rows of the inputs follow one another.
+  // With `inputs` rows for each of the window's, those of an input after those of another.
   DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block, int64_t inputs = 1);
 
   // Output row h; row_of(r) is source row r of the block, 0 <= r < ih.

@@ -3,7 +3,7 @@
 #include "cc/core/conv/depthwise/depthwise_kernel.h"
 #include "cc/core/conv/depthwise/depthwise_rows_inl.h"
 #include "cc/core/gemm/tiles/epilogue_inl.h"
-#include "cc/core/gemm/tiles/narrow_in_registers_inl.h"
+#include "cc/core/gemm/tiles/low_precision_registers_inl.h"
 #include "cc/simd/convert/bf16.h"
 
 namespace bd::BD_ISA {

@@ -3,7 +3,7 @@
 // A row splits into tiles of pixels, of which one vector after the other is made. Of windows known
 // at compile time a tile loads each source vector once for all products with it.
 #include "cc/core/conv/depthwise/depthwise_kernel.h"
-#include "cc/core/gemm/tiles/narrow_in_registers_inl.h"
+#include "cc/core/gemm/tiles/low_precision_registers_inl.h"
 #include "cc/simd/convert/int8.h"
 
 namespace bd::BD_ISA {

@@ -102,11 +102,8 @@ using TileFn = void (*)(const DepthwiseArgs&, int64_t, void*);
 // Tiles of 1 .. 14 pixels; beyond kPixels none is asked for.
 template <typename Type, int kPx, int kKw, int kSw, bool kEnd>
 constexpr TileFn TileOrNull() {
-  if constexpr (kPx <= kPixels) {
-    return FixedTile<Type, kPx, kKw, kSw, kEnd>;
-  } else {
-    return nullptr;
-  }
+  if constexpr (kPx <= kPixels) return FixedTile<Type, kPx, kKw, kSw, kEnd>;
+  return nullptr;
 }
 
 template <typename Type, int kKw, int kSw, bool kEnd>

@@ -4,15 +4,15 @@
 //   NHWC source     [group][kh][kw][ic][block of group][16]
 //   dot             [icb][kh][kw][oc][16 lanes of ic]
 //
-// Of low precision ic counts dwords (cc/core/gemm/narrow_pack.h), of an NHWC source those of a tap,
-// kw and ic in one, where the last number of an odd tap of bfloat16 lies after all taps; after
-// bytes lie their sums, an int32 an output channel.
+// Of low precision ic counts dwords (cc/core/gemm/low_precision_pack.h), of an NHWC source those of
+// a tap, kw and ic in one, where the last number of an odd tap of bfloat16 lies after all taps;
+// after bytes lie their sums, an int32 an output channel.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "cc/core/conv/direct/direct.h"
-#include "cc/core/gemm/narrow_pack.h"
+#include "cc/core/gemm/low_precision_pack.h"
 
 namespace bd {
 namespace {
@@ -103,7 +103,8 @@ void PackLanes(const ConvDesc& d, const float* hwio, int64_t b, float* out) {
 }
 
 // Of low precision: the same rows in dwords.
-void PackNarrowGroup(const ConvPlan& plan, const float* hwio, const OutputGroup& g, float* packed) {
+void PackLowPrecisionGroup(const ConvPlan& plan, const float* hwio, const OutputGroup& g,
+                           float* packed) {
   const DirectPlan& p = plan.Own<DirectPlan>();
   const ConvDesc& d = plan.run_desc;
   const int64_t taps = d.kh() * d.kw(), lanes = g.blocks * kBlock, o0 = g.first_block * kBlock;
@@ -122,8 +123,8 @@ void PackNarrowGroup(const ConvPlan& plan, const float* hwio, const OutputGroup&
       if (c / ic_group != o / oc_group) return -1;
       return (t * ic_group + c % ic_group) * d.oc() + o;
     };
-    PackNarrow(p.family, d.types.weights, hwio, count, lanes, index_of,
-               packed + g.offset + dwords * lanes, sums);
+    PackLowPrecision(p.family, d.types.weights, hwio, count, lanes, index_of,
+                     packed + g.offset + dwords * lanes, sums);
   };
   if (!p.blocked()) {
     const int64_t columns = p.tap_units / p.channels, joined = taps / columns;
@@ -157,8 +158,9 @@ void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPo
   const ConvDesc& d = plan.run_desc;
   if (p.packs_panels) return;  // done in the run
   if (p.low_precision()) {
-    return pool.ParallelFor(
-        p.groups.size(), [&](int64_t g, int) { PackNarrowGroup(plan, hwio, p.groups[g], packed); });
+    return pool.ParallelFor(p.groups.size(), [&](int64_t g, int) {
+      PackLowPrecisionGroup(plan, hwio, p.groups[g], packed);
+    });
   }
   if (p.variant == kDotLanes) {
     const int64_t block = p.groups.packed_floats / plan.icb;

@@ -3,7 +3,7 @@
 
 #include "cc/core/conv/direct/direct.h"
 #include "cc/core/gemm/gemm_panels.h"
-#include "cc/core/gemm/narrow_pack.h"
+#include "cc/core/gemm/low_precision_pack.h"
 
 namespace bd {
 

@@ -92,9 +92,7 @@ void Run(const ConvRun& run, ThreadPool& pool) {
   args.add = run.sum;
   args.add_row_stride = d.oc();
   args.add_scale = run.plan.epilogue.sum_scale;
-  args.clamp = run.epilogue.clamp;
-  args.lo = run.epilogue.lo;
-  args.hi = run.epilogue.hi;
+  static_cast<Clamp&>(args) = run.epilogue;
   args.program = run.plain_program;
   args.scratch = run.scratch.Grant(own.rows);
   RunGemm(own.gemm, args, RowsOf(d), pool);

@@ -9,30 +9,6 @@ namespace {
 
 constexpr int kAlpha = 6, kTile = 4;
 
-// t = B^T d.
-BD_INLINE void AxisOfWords(const WordBlock (&d)[kAlpha], WordBlock (&t)[kAlpha]) {
-  const WordBlock even = SubWords(d[4], d[2]), odd = SubWords(d[3], d[1]);
-  const WordBlock far = SubWords(d[4], ShiftWordsLeft<2>(d[2]));
-  const WordBlock odd_far = SubWords(d[3], ShiftWordsLeft<2>(d[1]));
-  const WordBlock twice = ShiftWordsLeft<1>(odd);
-  t[0] = AddWords(ShiftWordsLeft<2>(SubWords(d[0], d[2])), even);
-  t[1] = AddWords(far, odd_far);
-  t[2] = SubWords(far, odd_far);
-  t[3] = AddWords(even, twice);
-  t[4] = SubWords(even, twice);
-  t[5] = SubWords(SubWords(d[5], d[3]), ShiftWordsLeft<1>(twice));
-}
-
-// 24 y[0], 12 y[1], 6 y[2] and 6 y[3].
-BD_INLINE void AxisOfSums(const IVec (&m)[kAlpha], IVec (&z)[kTile]) {
-  const IVec a = AddInt(m[1], m[2]), b = SubInt(m[1], m[2]);
-  const IVec c = AddInt(m[3], m[4]), e = SubInt(m[3], m[4]);
-  z[0] = SubInt(AddInt(m[0], c), ShiftLeft<2>(a));
-  z[1] = SubInt(e, ShiftLeft<1>(b));
-  z[2] = SubInt(c, a);
-  z[3] = AddInt(SubInt(ShiftLeft<1>(e), b), m[5]);
-}
-
 // y of 9 * 2^kBits y, of the rows and columns that DstAxis scales by so many bits.
 constexpr int32_t kInverseOfNine = 954437177;
 static_assert(static_cast<uint32_t>(9) * kInverseOfNine == 1);
@@ -66,13 +42,31 @@ struct Bytes {
 
   static WordBlock Load(const uint8_t* p) { return SubWords(WidenedBytes(p), SetWordBlock(128)); }
   static void Store(uint16_t* p, WordBlock x) { StoreWordBlock(p, x); }
+  // t = B^T d.
   static BD_INLINE void SourceAxis(const WordBlock (&d)[kAlpha], WordBlock (&t)[kAlpha]) {
-    AxisOfWords(d, t);
+    const WordBlock even = SubWords(d[4], d[2]), odd = SubWords(d[3], d[1]);
+    const WordBlock far = SubWords(d[4], ShiftWordsLeft<2>(d[2]));
+    const WordBlock odd_far = SubWords(d[3], ShiftWordsLeft<2>(d[1]));
+    const WordBlock twice = ShiftWordsLeft<1>(odd);
+    t[0] = AddWords(ShiftWordsLeft<2>(SubWords(d[0], d[2])), even);
+    t[1] = AddWords(far, odd_far);
+    t[2] = SubWords(far, odd_far);
+    t[3] = AddWords(even, twice);
+    t[4] = SubWords(even, twice);
+    t[5] = SubWords(SubWords(d[5], d[3]), ShiftWordsLeft<1>(twice));
   }
   static IVec LoadSum(const int32_t* p) { return LoadInt(p); }
   static IVec AddSums(IVec x, IVec y) { return AddInt(x, y); }
   static IVec Start(const WinogradDstArgs& a) { return LoadInt(a.start); }
-  static BD_INLINE void DstAxis(const IVec (&m)[kAlpha], IVec (&z)[kTile]) { AxisOfSums(m, z); }
+  // 24 y[0], 12 y[1], 6 y[2] and 6 y[3].
+  static BD_INLINE void DstAxis(const IVec (&m)[kAlpha], IVec (&z)[kTile]) {
+    const IVec a = AddInt(m[1], m[2]), b = SubInt(m[1], m[2]);
+    const IVec c = AddInt(m[3], m[4]), e = SubInt(m[3], m[4]);
+    z[0] = SubInt(AddInt(m[0], c), ShiftLeft<2>(a));
+    z[1] = SubInt(e, ShiftLeft<1>(b));
+    z[2] = SubInt(c, a);
+    z[3] = AddInt(SubInt(ShiftLeft<1>(e), b), m[5]);
+  }
   static BD_INLINE IVec Result(IVec z, int i, int j) {
     return Unscaled(z, kAxisBits[i] + kAxisBits[j]);
   }

@@ -64,59 +64,6 @@ BD_INLINE Vec EveryOther(const float (&c)[kTerms], const Vec* d) {
   return sum;
 }
 
-// t = B^T d. With E_j = prod_{i != j} (x^2 - p_i^2), the rows of +-p_j are
-// (x +- p_j) E_j, times x where 0 is a point: an even and an odd part apart.
-template <int kAlpha>
-BD_INLINE void AxisOfSource(const Vec (&d)[kAlpha], Vec (&t)[kAlpha]) {
-  if constexpr (kAlpha == 1) {
-    t[0] = d[0];
-  } else {
-    using A = Algebra<kAlpha>;
-    constexpr int kZero = A::kZero;
-    if constexpr (kZero > 0) t[0] = EveryOther(A::kPolynomials.all, d);
-    BD_UNROLL
-    for (int j = 0; j < A::kPairs; ++j) {
-      const Vec odd = EveryOther(A::kPolynomials.without[j], d + kZero);
-      const Vec even = EveryOther(A::kPolynomials.without[j], d + kZero + 1);
-      t[kZero + 2 * j] = AddScaled(A::kPolynomials.power[j][1], odd, even);
-      t[kZero + 2 * j + 1] = AddScaled(-A::kPolynomials.power[j][1], odd, even);
-    }
-    t[kAlpha - 1] = EveryOther(A::kPolynomials.all, d + kZero);
-  }
-}
-
-// y = A^T m: even powers of +-p_j take the sum of its pair, odd ones the difference.
-template <int kAlpha, int kM>
-BD_INLINE void AxisOfDst(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
-  if constexpr (kAlpha == 1) {
-    y[0] = m[0];
-  } else if constexpr (kAlpha == 3) {  // split_phases
-    y[0] = Add(m[0], m[1]);
-    y[1] = Add(m[1], m[2]);
-  } else {
-    using A = Algebra<kAlpha>;
-    constexpr int kZero = A::kZero;
-    Vec pair[2][A::kPairs];
-    BD_UNROLL
-    for (int j = 0; j < A::kPairs; ++j) {
-      pair[0][j] = Add(m[kZero + 2 * j], m[kZero + 2 * j + 1]);
-      pair[1][j] = Sub(m[kZero + 2 * j], m[kZero + 2 * j + 1]);
-    }
-    BD_UNROLL
-    for (int k = 0; k < kM; ++k) {
-      const float first = A::kPolynomials.power[0][k];
-      y[k] = k == kM - 1    ? AddScaled(first, pair[k % 2][0], m[kAlpha - 1])
-             : first == 1.f ? pair[k % 2][0]
-                            : Mul(Set1(first), pair[k % 2][0]);
-      BD_UNROLL
-      for (int j = 1; j < A::kPairs; ++j) {
-        y[k] = AddScaled(A::kPolynomials.power[j][k], pair[k % 2][j], y[k]);
-      }
-    }
-    if constexpr (kZero > 0) y[0] = Add(m[0], y[0]);
-  }
-}
-
 // A row of kWinogradTransforms in float32.
 template <int kRow>
 struct Floats {
@@ -134,18 +81,61 @@ struct Floats {
   static void Store(Plane* p, Vec x) {
     StoreAs(p, x);
   }
+  // t = B^T d. With E_j = prod_{i != j} (x^2 - p_i^2), the rows of +-p_j are
+  // (x +- p_j) E_j, times x where 0 is a point: its even and its odd part.
   template <int kAlpha>
   static BD_INLINE void SourceAxis(const Vec (&d)[kAlpha], Vec (&t)[kAlpha]) {
-    AxisOfSource(d, t);
+    if constexpr (kAlpha == 1) {
+      t[0] = d[0];
+    } else {
+      using A = Algebra<kAlpha>;
+      constexpr int kZero = A::kZero;
+      if constexpr (kZero > 0) t[0] = EveryOther(A::kPolynomials.all, d);
+      BD_UNROLL
+      for (int j = 0; j < A::kPairs; ++j) {
+        const Vec odd = EveryOther(A::kPolynomials.without[j], d + kZero);
+        const Vec even = EveryOther(A::kPolynomials.without[j], d + kZero + 1);
+        t[kZero + 2 * j] = AddScaled(A::kPolynomials.power[j][1], odd, even);
+        t[kZero + 2 * j + 1] = AddScaled(-A::kPolynomials.power[j][1], odd, even);
+      }
+      t[kAlpha - 1] = EveryOther(A::kPolynomials.all, d + kZero);
+    }
   }
   static Vec LoadSum(const float* p) { return bd::BD_ISA::Load(p); }
   static Vec AddSums(Vec x, Vec y) { return Add(x, y); }
   static Vec Start(const WinogradDstArgs& a) {
     return a.epilogue.bias == nullptr ? Zero() : LoadSum(a.epilogue.bias);
   }
+  // y = A^T m: even powers of +-p_j take the sum of its pair, odd ones the difference.
   template <int kAlpha, int kM>
   static BD_INLINE void DstAxis(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
-    AxisOfDst(m, y);
+    if constexpr (kAlpha == 1) {
+      y[0] = m[0];
+    } else if constexpr (kAlpha == 3) {  // split_phases
+      y[0] = Add(m[0], m[1]);
+      y[1] = Add(m[1], m[2]);
+    } else {
+      using A = Algebra<kAlpha>;
+      constexpr int kZero = A::kZero;
+      Vec pair[2][A::kPairs];
+      BD_UNROLL
+      for (int j = 0; j < A::kPairs; ++j) {
+        pair[0][j] = Add(m[kZero + 2 * j], m[kZero + 2 * j + 1]);
+        pair[1][j] = Sub(m[kZero + 2 * j], m[kZero + 2 * j + 1]);
+      }
+      BD_UNROLL
+      for (int k = 0; k < kM; ++k) {
+        const float first = A::kPolynomials.power[0][k];
+        y[k] = k == kM - 1    ? AddScaled(first, pair[k % 2][0], m[kAlpha - 1])
+               : first == 1.f ? pair[k % 2][0]
+                              : Mul(Set1(first), pair[k % 2][0]);
+        BD_UNROLL
+        for (int j = 1; j < A::kPairs; ++j) {
+          y[k] = AddScaled(A::kPolynomials.power[j][k], pair[k % 2][j], y[k]);
+        }
+      }
+      if constexpr (kZero > 0) y[0] = Add(m[0], y[0]);
+    }
   }
   static Vec Result(Vec y, int, int) { return y; }
 };
@@ -262,18 +252,15 @@ void SourceOfPhases(const WinogradSourceArgs& a) {
   }
 }
 
-// Of a 2x2 window; NaN stays, as in max pooling by itself.
-BD_INLINE Vec MaxOfWindow(Vec top_left, Vec top_right, Vec left, Vec right) {
-  return MaxOrNan(MaxOrNan(top_left, left), MaxOrNan(top_right, right));
-}
-
+// The largest of a kPool x kPool window; NaN stays, as in max pooling by itself.
 template <int kPool, int kMw>
 BD_INLINE Vec Pooled(const Vec (&rows)[kPool][kMw], int j) {
   if constexpr (kPool == 1) {
     return rows[0][j];
   } else {
     static_assert(kPool == 2);
-    return MaxOfWindow(rows[0][2 * j], rows[0][2 * j + 1], rows[1][2 * j], rows[1][2 * j + 1]);
+    return MaxOrNan(MaxOrNan(rows[0][2 * j], rows[1][2 * j]),
+                    MaxOrNan(rows[0][2 * j + 1], rows[1][2 * j + 1]));
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/conv/winograd/winograd_kernel.h"
-#include "cc/core/gemm/narrow_pack.h"
+#include "cc/core/gemm/low_precision_pack.h"
 
 namespace bd {
 namespace {

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "cc/core/conv/winograd/winograd_kernel.h"
-#include "cc/core/gemm/tiles/narrow_in_registers_inl.h"
+#include "cc/core/gemm/tiles/low_precision_registers_inl.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

@@ -9,7 +9,7 @@
 
 #if defined(BD_AMX)
 
-#include "cc/core/gemm/tiles/narrow_kernel.h"
+#include "cc/core/gemm/tiles/low_precision_kernel.h"
 #include "cc/simd/convert/tiles.h"
 
 // What sums go to and few rows go to: kernels of other sets.

@@ -1,5 +1,5 @@
-// Contract of the tiles of narrow_kernel.h by AMX (cc/simd/convert/tiles.h), over the same packed
-// weights: 16 dwords of K of a block of a panel are a tile.
+// Contract of the tiles of low_precision_kernel.h by AMX (cc/simd/convert/tiles.h), over the same
+// packed weights: 16 dwords of K of a block of a panel are a tile.
 //
 // A kernel takes any number of neighbouring rows as TileArgs::tiles of one row each, and multiplies
 // 32 of them at a time. It asks for no weights ahead: tiles are loaded long before they are

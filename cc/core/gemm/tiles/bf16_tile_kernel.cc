@@ -1,5 +1,5 @@
-// Register tiles of bfloat16. Compiled once per ISA; the contract is narrow_kernel.h.
-#include "cc/core/gemm/tiles/narrow_tile_inl.h"
+// Register tiles of bfloat16. Compiled once per ISA; the contract is low_precision_kernel.h.
+#include "cc/core/gemm/tiles/low_precision_tile_inl.h"
 #include "cc/simd/convert/bf16.h"
 
 namespace bd::BD_ISA {
@@ -40,13 +40,13 @@ struct Bf16SumsType : Bf16Type {
   static constexpr bool kSumsAlone = true;
   static Vec Begin(const TileArgs&, const TileEpilogue&, int) { return Zero(); }
 };
-#define BD_SUMS_ROWS BD_NARROW_ROWS(Bf16SumsType)
+#define BD_SUMS_ROWS BD_TYPED_TILES(Bf16SumsType)
 #else
 #define BD_SUMS_ROWS \
   {}
 #endif
 
-void Row(const NarrowRow& row) {
+void Row(const LowPrecisionRow& row) {
   Bfloat16* dst = reinterpret_cast<Bfloat16*>(row.dst);
   if (row.type == DataType::bf16) {
     if (row.count % 2 != 0) dst[row.count] = Bfloat16{0};
@@ -72,6 +72,6 @@ void Row(const NarrowRow& row) {
 }  // namespace
 
 constexpr Bf16TileKernels kBf16TileKernels = {
-    {Bf16Type::kTilePixels, BD_NARROW_ROWS(Bf16Type), Row}, BD_SUMS_ROWS};
+    {Bf16Type::kTilePixels, BD_TYPED_TILES(Bf16Type), Row}, BD_SUMS_ROWS};
 
 }  // namespace bd::BD_ISA

@@ -60,8 +60,7 @@ bool RowOf(const DigitRow& row) {
   Vec most_lanes = Zero();
   bool finite = true;
   for (int64_t i = 0; i < row.k; i += kLanes) {
-    const int n = static_cast<int>(row.k - i < kLanes ? row.k - i : kLanes);
-    const Vec x = Abs(LoadN(row.src + i, n));
+    const Vec x = Abs(LoadN(row.src + i, AtMostLanes(row.k - i)));
     finite = finite && All(Less(x, Set1(kMostRow)));  // A NaN is not.
     most_lanes = Max(x, most_lanes);
   }
@@ -160,8 +159,8 @@ void Tile(const ProductArgs& a, const DigitRows& rows, int64_t row, int panel) {
     }
     BD_UNROLL
     for (int p = 0; p < kPanels; ++p) {
-      const int64_t at = (panel + p) * kBlock, there = a.columns - at;
-      const int n = static_cast<int>(there < 0 ? 0 : there < kBlock ? there : kBlock);
+      const int64_t at = (panel + p) * kBlock;
+      const int n = AtMostLanes(a.columns - at);
       const Vec step = LoadN(a.unscale + g * a.group_stride + at, n);
       const Vec offset = kQuads == 2 ? LoadN(a.offsets + g * a.group_stride + at, n) : Zero();
       BD_UNROLL

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "cc/core/gemm/tiles/narrow_in_registers_inl.h"
+#include "cc/core/gemm/tiles/low_precision_registers_inl.h"
 #include "cc/core/post_ops/post_ops_kernel.h"
 #include "cc/simd/convert/quantized.h"
 #include "cc/simd/math/math.h"
@@ -88,13 +88,13 @@ template <bool kWhole, typename Sums, typename Sum, typename Dst>
 BD_INLINE void PassRows(const TileEpilogue& e, const BlockSums<typename Sums::Element>& of,
                         Dst* out) {
   constexpr bool kSteps = std::is_same_v<Sums, StepsOfInts>;
-  constexpr bool kClampsApart = !kWhole || !std::is_same_v<Dst, uint8_t>;
+  constexpr bool kClampsFirst = !kWhole || !std::is_same_v<Dst, uint8_t>;
   const bool in_place = static_cast<const void*>(out) == of.at;
   const bool clamp = e.clamp != 0 && !in_place, by_lanes = e.row_major != 0 && !in_place;
   const int64_t in_step = e.acc_step, out_step = in_place ? kBlock : e.dst_step, rows = of.rows;
   const Quantization quantization = e.tensors.dst.quantization;
   const Quantizer to =
-      kClampsApart || !clamp ? Quantizer(quantization) : Quantizer(quantization, e.lo, e.hi);
+      kClampsFirst || !clamp ? Quantizer(quantization) : Quantizer(quantization, e.lo, e.hi);
   const float of_unit = kSteps ? 1.f / quantization.scale : 1.f;
   const Vec lo = Set1(e.lo * of_unit), hi = Set1(e.hi * of_unit);
   const auto* in = static_cast<const Sum*>(e.acc_in) + of.block * e.acc_block_stride;
@@ -112,7 +112,7 @@ BD_INLINE void PassRows(const TileEpilogue& e, const BlockSums<typename Sums::El
         x[v] = kWhole || e.row_major == 0 ? stands_for.Plus(x[v], added)
                                           : stands_for.Plus(x[v], added, lanes);
       }
-      if (kClampsApart && clamp) x[v] = Min(hi, Max(lo, x[v]));
+      if (kClampsFirst && clamp) x[v] = Min(hi, Max(lo, x[v]));
       if (!kWhole) x[v] = KeepFirst(x[v], lanes);
       if (!kWhole && by_lanes) to.StoreN(out + v * kLanes, x[v], lanes);
     }

@@ -19,21 +19,25 @@ struct EpilogueTensors {
   bool floats() const { return sum.dtype == DataType::f32 && dst.dtype == DataType::f32; }
 };
 
+// What results are held between, if `clamp` is set.
+struct Clamp {
+  int32_t clamp = 0;
+  float lo = 0.f, hi = 0.f;
+};
+
 // What happens to a tile between the accumulators and memory:
 //   x = sum * scale * row_scale + bias + acc_scale * acc_in; clamp, or program; store.
 //
 // C is blocked: [block][row][16], rows 16 elements apart, a last block stored whole, its tail
 // zero. Or it is row-major: rows are dst_step elements apart, blocks 16, and of the last block
 // only valid_lanes are read and written.
-struct TileEpilogue {
+struct TileEpilogue : Clamp {
   // A float a column of the tile's whole blocks, and one a row; or null. Without a scale sums of
   // floats begin at the bias. Those of int32 always have one, zero like the bias where there is no
   // column.
   const float *scale = nullptr, *bias = nullptr, *row_scale = nullptr;
   const void* acc_in = nullptr;  // or null: partial sums, or a tensor to add
   float acc_scale = 0.f;
-  int32_t clamp = 0;
-  float lo = 0.f, hi = 0.f;
   const PostOpProgram* program = nullptr;  // null: none
   int32_t silu = 0;                        // the program is x logistic(x) only
   int32_t row_major = 0;

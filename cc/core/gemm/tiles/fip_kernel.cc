@@ -16,11 +16,6 @@ namespace bd::BD_ISA {
 
 namespace {
 
-inline Vec To(Vec v, Vec) { return v; }
-inline HalfVec To(Vec v, HalfVec) { return Lower(v); }
-inline Vec From(Vec v) { return v; }
-inline Vec From(HalfVec v) { return Widen(v); }
-
 template <typename V>
 BD_INLINE V MultiplyPair(float sign, const float* x, V y1, V y2, V acc) {
   if (sign > 0) return Fma(AddAt(x, y2), AddAt(x + 1, y1), acc);
@@ -255,34 +250,23 @@ void ColumnTerms(int64_t taps, int64_t row_stride, const float* weights, float* 
   Store(terms, sums);
 }
 
-template <int kBlocks, int kPx>
-constexpr auto FullTile() -> void (*)(const TileArgs&) {
-  return EachTile<FipTile<kBlocks, kPx, Vec>, kPx>;
+template <typename Last, int kBlocks, int kPx>
+constexpr TileKernel TileOrNull() {
+  if constexpr (kPx <= kMaxFipPixels) return EachTile<FipTile<kBlocks, kPx, Last>, kPx>;
+  return nullptr;
 }
 
-template <int kBlocks, int kPx>
-constexpr auto HalfTile() -> void (*)(const TileArgs&) {
-  return EachTile<FipTile<kBlocks, kPx, HalfVec>, kPx>;
-}
-
-#define BD_ROW(get, b)                                                                         \
-  {                                                                                            \
-    get<b, 1>(), get<b, 2>(), get<b, 3>(), get<b, 4>(), get<b, 5>(), get<b, 6>(), get<b, 7>(), \
-        get<b, 8>(), get<b, 9>(), get<b, 10>()                                                 \
+#define BD_TILE(px, last, b) TileOrNull<last, b, px>()
+#define BD_ROWS(last)                                                \
+  {                                                                  \
+    {BD_1_TO_14(BD_TILE, last, 1)}, { BD_1_TO_14(BD_TILE, last, 2) } \
   }
 
 }  // namespace
 
 constexpr FipKernels kFipKernels = {
-    kMaxFipPixels,
-    {BD_ROW(FullTile, 1), BD_ROW(FullTile, 2)},
-    {BD_ROW(HalfTile, 1), BD_ROW(HalfTile, 2)},
-    SourceTerms,
-    MarkUnpaired,
-    Scale,
-    ColumnSums,
-    ScaleColumns,
-    ColumnTerms,
+    kMaxFipPixels, BD_ROWS(Vec), BD_ROWS(HalfVec), SourceTerms, MarkUnpaired,
+    Scale,         ColumnSums,   ScaleColumns,     ColumnTerms,
 };
 
 #else

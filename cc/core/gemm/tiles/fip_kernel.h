@@ -60,8 +60,8 @@ constexpr int kMaxFipPixels = 10;
 struct FipKernels {
   int tile_pixels;  // 0: this ISA has none of them
   // As GemmKernels::tile and half_tile, with TileArgs::fip.
-  void (*tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
-  void (*half_tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
+  TileKernel tile[kMaxTileBlocks][kMaxTilePixels];
+  TileKernel half_tile[kMaxTileBlocks][kMaxTilePixels];
   float (*source_terms)(const FipSourceArgs&);  // returns the sum of all squares
   bool (*mark_unpaired)(const FipRangeArgs&);   // returns whether any row is unpaired
   // dst[i] = scale * src[i] for whole vectors of 16; dst may be src.

@@ -30,20 +30,6 @@ constexpr int kTilePixels = 2;
 constexpr int kJoinedTilePixels = 0;
 #endif
 
-// The last vector of a pixel, as the tile keeps it: a Vec, or a HalfVec where the
-// lanes after it are no channels (one 512-bit multiply-add takes as long as two of
-// 256 bits: 144->24 at 56x56 in 108 instead of 127 us). It has a broadcast of its own,
-// which the multiply-add does as it reads memory; a broadcast into a 512-bit register
-// costs Zen 4 a shuffle, and leaves less for 256-bit multiply-adds (108 to 98 us).
-inline Vec To(Vec v, Vec) { return v; }
-inline Vec To(float x, Vec) { return Set1(x); }
-inline Vec From(Vec v) { return v; }
-#if defined(BD_AVX512)
-inline HalfVec To(Vec v, HalfVec) { return Lower(v); }
-inline HalfVec To(float x, HalfVec) { return Set1Half(x); }
-inline Vec From(HalfVec v) { return Widen(v); }
-#endif
-
 #if defined(BD_AVX512)
 
 // One run of `length` source floats against [length][kBlocks][16] weights. The
@@ -282,57 +268,36 @@ void StridedTile(const TileArgs& a) {
   }
 }
 
+enum class TileKind { kWhole, kHalf, kStrided };
+
 // Pixels beyond the ISA's widest tile are null: the driver never asks for them.
-template <int kBlocks, int kPx>
-constexpr auto TileOrNull() -> void (*)(const TileArgs&) {
-#if defined(BD_AVX512)
-  return EachTile<Tile<kBlocks, kPx, Vec>, kPx>;
-#else
-  if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
-    return Tile<kBlocks, kPx, kBlocks * kVecsPerBlock>;
-  } else {
+template <TileKind kKind, int kBlocks, int kPx>
+constexpr TileKernel TileOrNull() {
+  constexpr bool kHalf = kKind == TileKind::kHalf;
+  if constexpr (kPx > (kBlocks <= kTileBlocks ? kTilePixels : kHalf ? kJoinedTilePixels : 0)) {
     return nullptr;
-  }
-#endif
-}
-
-template <int kBlocks, int kPx>
-constexpr auto HalfTileOrNull() -> void (*)(const TileArgs&) {
-#if defined(BD_AVX512)
-  return EachTile<Tile<kBlocks, kPx, HalfVec>, kPx>;
-#else
-  if constexpr (kPx <= (kBlocks <= kTileBlocks ? kTilePixels : kJoinedTilePixels)) {
-    return Tile<kBlocks, kPx, kBlocks * kVecsPerBlock - kVecsPerBlock / 2>;
-  } else {
-    return nullptr;
-  }
-#endif
-}
-
-template <int kBlocks, int kPx>
-constexpr auto StridedTileOrNull() -> void (*)(const TileArgs&) {
-  if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
+  } else if constexpr (kKind == TileKind::kStrided) {
     return StridedTile<kBlocks, kPx>;
   } else {
-    return nullptr;
+#if defined(BD_AVX512)
+    if constexpr (kHalf) return EachTile<Tile<kBlocks, kPx, HalfVec>, kPx>;
+    return EachTile<Tile<kBlocks, kPx, Vec>, kPx>;
+#else
+    return Tile<kBlocks, kPx, kBlocks * kVecsPerBlock - (kHalf ? kVecsPerBlock / 2 : 0)>;
+#endif
   }
 }
 
-#define BD_TILE(px, get, b) get<b, px>()
-#define BD_ROWS(get)                                               \
-  {                                                                \
-    {BD_1_TO_14(BD_TILE, get, 1)}, { BD_1_TO_14(BD_TILE, get, 2) } \
+#define BD_TILE(px, kind, b) TileOrNull<TileKind::kind, b, px>()
+#define BD_ROWS(kind)                                                \
+  {                                                                  \
+    {BD_1_TO_14(BD_TILE, kind, 1)}, { BD_1_TO_14(BD_TILE, kind, 2) } \
   }
 
 }  // namespace
 
 constexpr GemmKernels kGemmKernels = {
-    kTileBlocks,
-    kTilePixels,
-    kJoinedTilePixels,
-    BD_ROWS(TileOrNull),
-    BD_ROWS(HalfTileOrNull),
-    BD_ROWS(StridedTileOrNull),
+    kTileBlocks, kTilePixels, kJoinedTilePixels, BD_ROWS(kWhole), BD_ROWS(kHalf), BD_ROWS(kStrided),
 };
 
 }  // namespace bd::BD_ISA

@@ -1,5 +1,5 @@
-// Register tiles of bytes. Compiled once per ISA; the contract is narrow_kernel.h.
-#include "cc/core/gemm/tiles/narrow_tile_inl.h"
+// Register tiles of bytes. Compiled once per ISA; the contract is low_precision_kernel.h.
+#include "cc/core/gemm/tiles/low_precision_tile_inl.h"
 #include "cc/simd/convert/int8.h"
 
 namespace bd::BD_ISA {
@@ -71,7 +71,7 @@ struct WordSumsType : WordsType {
 // Floats, by the magnitude of the largest, as Keras's quantize("int8") does it: q is rounded from
 // x * 127 / (largest + epsilon), ties to even.
 template <bool kHasFactors>
-void RowOfFloats(const NarrowRow& row, uint8_t* dst) {
+void RowOfFloats(const LowPrecisionRow& row, uint8_t* dst) {
   const float* src = static_cast<const float*>(row.src);
   const auto load = [&](int64_t at) {
     return kHasFactors ? Mul(Load(src + at), Load(row.factors + at)) : Load(src + at);
@@ -113,7 +113,7 @@ void RowOfFloats(const NarrowRow& row, uint8_t* dst) {
   }
 }
 
-void Row(const NarrowRow& row) {
+void Row(const LowPrecisionRow& row) {
   uint8_t* dst = reinterpret_cast<uint8_t*>(row.dst);
   for (int64_t i = row.count; i % 4 != 0; ++i) dst[i] = 0;
   if (row.type == DataType::f32) {
@@ -127,7 +127,7 @@ void Row(const NarrowRow& row) {
   for (int64_t i = 0; i < row.count; ++i) dst[i] = src[i] ^ 0x80;
 }
 
-void RowOfWords(const NarrowRow& row) {
+void RowOfWords(const LowPrecisionRow& row) {
   const uint8_t* src = static_cast<const uint8_t*>(row.src);
   int16_t* dst = reinterpret_cast<int16_t*>(row.dst);
   int64_t i = 0;
@@ -139,8 +139,8 @@ void RowOfWords(const NarrowRow& row) {
 }  // namespace
 
 constexpr Int8TileKernels kInt8TileKernels = {
-    {Int8Type::kTilePixels, BD_NARROW_ROWS(Int8Type), Row},
-    {WordsType::kTilePixels, BD_NARROW_ROWS(WordsType), RowOfWords},
-    BD_NARROW_ROWS(WordSumsType)};
+    {Int8Type::kTilePixels, BD_TYPED_TILES(Int8Type), Row},
+    {WordsType::kTilePixels, BD_TYPED_TILES(WordsType), RowOfWords},
+    BD_TYPED_TILES(WordSumsType)};
 
 }  // namespace bd::BD_ISA

@@ -127,8 +127,7 @@ template <typename Weights>
 BD_INLINE Vec Scaled(const ProductArgs& a, int panel, int lane, Vec sum, Vec row_sum, Vec before) {
   const int64_t at = panel * kBlock + lane;
   if constexpr (__is_same(Weights, Int4Weights)) {
-    const int64_t left = a.columns - at;
-    const int n = static_cast<int>(left < 0 ? 0 : left < kLanes ? left : kLanes);
+    const int n = AtMostLanes(a.columns - at);
     const Vec step = LoadN(a.unscale + at, n);
     const Vec offset = NegFma(step, Set1(kInt4Base), LoadN(a.offsets + at, n));
     return Fma(sum, step, Fma(row_sum, offset, before));
@@ -138,14 +137,11 @@ BD_INLINE Vec Scaled(const ProductArgs& a, int panel, int lane, Vec sum, Vec row
 }
 
 template <typename Weights, int kRows, int kPanels>
-BD_INLINE void Tile(const ProductArgs& a, int64_t row, int first_panel, int64_t tile,
-                    int64_t tiles) {
+void Tile(const ProductArgs& a, int64_t row, int first_panel, int64_t tile, int64_t tiles) {
   constexpr int kVecs = kPanels * kVecsPerBlock, kLineRows = Weights::kRows;
   const float* src[kRows];
 #pragma GCC unroll 6
-  for (int r = 0; r < kRows; ++r) {
-    src[r] = RowAt(a, row + r);
-  }
+  for (int r = 0; r < kRows; ++r) src[r] = RowAt(a, row + r);
   Vec sum[kRows][kVecs];
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
@@ -189,11 +185,6 @@ BD_INLINE void Tile(const ProductArgs& a, int64_t row, int first_panel, int64_t 
   }
 }
 
-template <typename Weights, int kRows, int kPanels>
-void TileOf(const ProductArgs& a, int64_t row, int first_panel, int64_t tile, int64_t tiles) {
-  Tile<Weights, kRows, kPanels>(a, row, first_panel, tile, tiles);
-}
-
 using TileFn = void (*)(const ProductArgs&, int64_t row, int panel, int64_t tile, int64_t tiles);
 
 // The tile of `rows` rows on `panels` panels.
@@ -205,7 +196,7 @@ TileFn TileFor(int rows, int panels) {
   if constexpr (kPanels > 1) {
     if (panels < kPanels) return TileFor<Weights, kRows, kPanels - 1>(rows, panels);
   }
-  return TileOf<Weights, kRows, kPanels>;
+  return Tile<Weights, kRows, kPanels>;
 }
 
 template <typename Weights>

@@ -1,6 +1,6 @@
 // Contract of the kernel that multiplies rows of floats with packed panels of one block, whose
-// weights may be narrower than the arithmetic: what one row waits for is the memory that they come
-// from.
+// weights may have less precision than the arithmetic: what one row waits for is the memory that
+// they come from.
 //
 // A panel is lines of 64 bytes, each some rows of 16 columns:
 //

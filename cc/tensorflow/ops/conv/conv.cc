@@ -32,7 +32,7 @@ struct Conv : WeightsOp<ConvAttrs> {
     v("groups: int >= 1 = 1", &groups);
     window.Visit(v, /*has_dilations=*/true);
     v("post_ops: string = ''", &post_ops.text);
-    v("pool: list(int) = []", &pool);
+    v("pool: list(int) = []", &pool_window);
     VisitAlgorithm(v);
     VisitConstant(v);
     src_part.Visit("src_part", v);
@@ -53,7 +53,7 @@ struct Conv : WeightsOp<ConvAttrs> {
     TF_RETURN_IF_ERROR(CheckPool());
     TF_RETURN_IF_ERROR(CheckWeights());
     TF_RETURN_IF_ERROR(CheckTypes());
-    post_ops.num_args = num_args + num_sums;  // sum is the operand behind the others
+    post_ops.num_args = num_args + num_sums;  // sum is the operand after the others
     TF_RETURN_IF_ERROR(CheckPartsAndChain());
     TF_RETURN_IF_ERROR(CheckSum());
     return CheckSrcBlocks();
@@ -158,13 +158,10 @@ struct Conv : WeightsOp<ConvAttrs> {
   }
 
   BlockedTensors Blocked(const ShapeList&) const {
-    BlockedTensors blocked;
-    blocked.Input(kSrc, src_part, src_layout, channels, src_quantization.value);
-    for (const PostOp& op : post_ops.chain.entries()) {
-      const bool is_sum = op.kind == PostOpKind::kSum && op.operand.input >= num_args;
-      blocked.Operand(op, kArgs, dst_layout, oc, is_sum ? sum_quantization.value : Quantization());
-    }
-    return blocked.Output(0, dst_part, dst_layout, oc, dst_quantization.value);
+    return BlockedTensors()
+        .Input(kSrc, src_part, src_layout, channels, src_quantization.value)
+        .Operands(post_ops.chain, kArgs, dst_layout, oc, num_args, sum_quantization.value)
+        .Output(0, dst_part, dst_layout, oc, dst_quantization.value);
   }
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
     FillConvMemoryPlan(plan, memory);

@@ -95,9 +95,9 @@ Status ConvAttrs::CheckSrcBlocks() const {
 }
 
 Status ConvAttrs::CheckPool() const {
-  if (pool.empty()) return absl::OkStatus();
-  if (pool != std::vector<int64_t>{2, 2}) {
-    return Invalid("pool must be [2, 2] or nothing; got ", Text(pool),
+  if (pool_window.empty()) return absl::OkStatus();
+  if (pool_window != std::vector<int64_t>{2, 2}) {
+    return Invalid("pool must be [2, 2] or nothing; got ", Text(pool_window),
                    ": use an op of its own for other windows");
   }
   if (dst_layout == Layout::nChw16c) return absl::OkStatus();
@@ -114,7 +114,7 @@ Status ConvAttrs::Shape(const PartialTensorShape& src, const PartialTensorShape&
   const auto pooled = [](int64_t size, int64_t by) { return size == kUnknown ? size : size / by; };
   const Plane result = {plane.n, h.out, w.out};
   const Plane dst_plane = {plane.n, pooled(h.out, pool_h()), pooled(w.out, pool_w())};
-  return DstShape(weights, args, result, pool.empty() ? result : dst_plane, dst);
+  return DstShape(weights, args, result, pool_window.empty() ? result : dst_plane, dst);
 }
 
 Status ConvAttrs::Describe(DataType dtype, const PartialTensorShape& src, ConvDesc* desc) const {

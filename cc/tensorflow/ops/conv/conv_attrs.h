@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "cc/core/conv/conv.h"
@@ -57,11 +56,11 @@ struct ConvAttrs : WeightsAttrs {
   int64_t groups = 1;
   std::vector<int64_t> src_blocks;  // of the wider tensor; empty: all of the part
   WindowAttrs window;
-  std::vector<int64_t> pool;  // [2, 2] or nothing
+  std::vector<int64_t> pool_window;  // [2, 2] or nothing
   DataType dst_dtype = DataType::f32;
 
-  int64_t pool_h() const { return pool.empty() ? 1 : pool[0]; }
-  int64_t pool_w() const { return pool.empty() ? 1 : pool[1]; }
+  int64_t pool_h() const { return pool_window.empty() ? 1 : pool_window[0]; }
+  int64_t pool_w() const { return pool_window.empty() ? 1 : pool_window[1]; }
 
   Status CheckWeights();  // and the window
   Status CheckSrcBlocks() const;

@@ -64,7 +64,7 @@ struct Reorder : OpDefaults {
 
   Side src = {"src"}, dst = {"dst"};
   int64_t channels = -1;
-  std::vector<int64_t> given_dims, given_scale_shape;
+  std::vector<int64_t> dims_list, scale_shape_list;
   std::vector<float> scales;
   float beta = 0;
   std::vector<DataType> into_types;
@@ -85,11 +85,11 @@ struct Reorder : OpDefaults {
     v("src_layout: string", &src.layout_name);
     v("dst_layout: string", &dst.layout_name);
     v("channels: int >= -1 = -1", &channels);
-    v("dims: list(int) = []", &given_dims);
+    v("dims: list(int) = []", &dims_list);
     src.VisitMemory(v);
     dst.VisitMemory(v);
     v("scales: list(float) = []", &scales);
-    v("scale_shape: list(int) = []", &given_scale_shape);
+    v("scale_shape: list(int) = []", &scale_shape_list);
     v("beta: float = 0.0", &beta);
     v("into_types: list({float, bfloat16, half, int32, int8, uint8}) >= 0 = []", &into_types);
     src.quantization.Visit("src", v);
@@ -102,28 +102,28 @@ struct Reorder : OpDefaults {
       return Invalid("into must be one tensor of dst_type ", DataTypeName(dst.dtype));
     }
     TF_RETURN_IF_ERROR(SetDims());
-    const std::vector<int64_t>& given = given_scale_shape;
-    if (!given.empty() && given.size() != static_cast<size_t>(dims.size())) {
+    const std::vector<int64_t>& shape = scale_shape_list;
+    if (!shape.empty() && shape.size() != static_cast<size_t>(dims.size())) {
       return Invalid("scales must be one number, or have ", dims.size(), " dimensions as dims ",
-                     dims.ToString(), " have; got ", given.size(),
-                     given.size() == 1 ? " dimension" : " dimensions");
+                     dims.ToString(), " have; got ", shape.size(),
+                     shape.size() == 1 ? " dimension" : " dimensions");
     }
-    scale_shape = Dims(given.data(), given.size());
+    scale_shape = Dims(shape.data(), shape.size());
     return absl::OkStatus();
   }
   Status SetDims() {
     const Side& named = src.layout ? src : dst;
-    if (given_dims.size() > kMaxRank || (given_dims.empty() && !named.layout)) {
+    if (dims_list.size() > kMaxRank || (dims_list.empty() && !named.layout)) {
       return Invalid("dims must list the 1 to ", kMaxRank, " logical dimensions; got ",
-                     given_dims.size());
+                     dims_list.size());
     }
-    if (given_dims.empty()) {
+    if (dims_list.empty()) {
       const LayoutParts parts = PartsOf(*named.layout);
       dims = Dims::Filled(parts.rank, kUnknown);
       const char* c = strchr(parts.letters, 'c');
       if (c != nullptr) dims[static_cast<int>(c - parts.letters)] = channels;
     } else {
-      dims = Dims(given_dims.data(), given_dims.size());
+      dims = Dims(dims_list.data(), dims_list.size());
     }
     for (const Side* side : {&src, &dst}) {
       if (side->is_whole()) {

@@ -8,12 +8,6 @@
 namespace bd {
 namespace {
 
-int64_t Product(const PartialTensorShape& shape, int64_t first, int64_t last) {
-  int64_t product = 1;
-  for (int64_t i = first; i < last; ++i) product *= shape.dim_size(i);
-  return product;
-}
-
 struct Shuffle : OpDefaults {
   using Plan = ShufflePlan;
   static constexpr int kLike = 0;
@@ -107,8 +101,8 @@ struct Shuffle : OpDefaults {
     if (!src.unknown_rank()) {
       if (!in_blocks) view->channels = src.dim_size(at);
       if (src.IsFullyDefined()) {
-        view->outer = Product(src, 0, at);
-        view->inner = Product(src, at + 1, in_blocks ? rank : src.dims());
+        view->outer = NumElements(src, 0, at);
+        view->inner = NumElements(src, at + 1, in_blocks ? rank : src.dims());
       }
     }
     if (view->channels == kUnknown) return absl::OkStatus();

@@ -7,7 +7,7 @@
 namespace bd {
 namespace {
 
-// The slice as `rows` pieces of memory of `run` bytes, one row of the update behind the other.
+// The slice as `rows` pieces of memory of `run` bytes, one row of the update after the other.
 struct UpdateSlicePlan {
   std::vector<int64_t> sizes, room;  // of an axis: the update's, and the starts that are possible
   std::vector<int64_t> strides;      // of an axis of the whole tensor, in bytes
@@ -46,7 +46,7 @@ struct UpdateSlice : OpDefaults {
     const int64_t more = static_cast<int64_t>(at.size());
     if (!into.unknown_rank()) {
       if (into.dims() < (more > 0 ? more + 1 : 0)) {
-        return Invalid("at has ", more, " indices behind the first axis of into, which is ",
+        return Invalid("at has ", more, " indices after the first axis of into, which is ",
                        into.DebugString());
       }
       for (int64_t i = 0; i < more; ++i) {
@@ -91,7 +91,7 @@ struct UpdateSlice : OpDefaults {
       p.room.push_back(into.dim_size(Axis(i)) - update.dim_size(i));
       p.strides.push_back(strides[Axis(i)]);
     }
-    // Axes join the run from behind as long as those behind them are whole.
+    // From the last axis on, axes join the run as long as those after them are whole.
     p.outer = update.dims();
     while (p.outer > 0 && p.strides[p.outer - 1] == p.run) p.run *= p.sizes[--p.outer];
     for (int i = 0; i < p.outer; ++i) p.rows *= p.sizes[i];

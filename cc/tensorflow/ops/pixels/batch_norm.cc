@@ -1,7 +1,6 @@
 // BlockdnnBatchNorm and its gradient.
 #include "cc/core/normalization/batch_norm.h"
 
-#include "cc/tensorflow/ops/op.h"
 #include "cc/tensorflow/ops/pixels/rows.h"
 
 namespace bd {
@@ -9,20 +8,14 @@ namespace {
 
 // The activations come first, then rows of channels.
 template <int kActivations>
-struct Normalization : OpDefaults {
+struct Normalization : NormalizationAttrs {
   using Plan = BatchNormPlan;
   static constexpr int kLike = 0;
-
-  int64_t channels = 0;
-  float epsilon = 0.f;
 
   void Visit(AttrVisitor& v) {
     v("T: {float} = DT_FLOAT", &dtype);
     v("channels: int >= 1", &channels);
     v("epsilon: float = 0.001", &epsilon);
-  }
-  Status Check() const {
-    return epsilon >= 0 ? absl::OkStatus() : Invalid("epsilon must not be negative: ", epsilon);
   }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
@@ -69,7 +62,7 @@ struct BatchNormGrad : Normalization<2> {
              "dvariance: T"},
             {"dsrc: T", "dgamma: T", "dbeta: T"},
             "The gradients of BlockdnnBatchNorm; dmean and dvariance are those of its other "
-            "results, and ddst is that of a clamp behind its dst."};
+            "results, and ddst is that of a clamp after its dst."};
   }
   void Visit(AttrVisitor& v) {
     Normalization::Visit(v);

@@ -39,7 +39,7 @@ struct Eltwise : ActivationOp {
     TF_RETURN_IF_ERROR(ActivationOp::Check());
     TF_RETURN_IF_ERROR(CheckSumCount(sum_type, num_sums));
     TF_RETURN_IF_ERROR(sum_quantization.Check("sum", sum_type));
-    post_ops.num_args = num_args + num_sums;  // sum is the operand behind the others
+    post_ops.num_args = num_args + num_sums;  // sum is the operand after the others
     return post_ops.Check();
   }
 
@@ -94,13 +94,8 @@ struct Eltwise : ActivationOp {
     return reusable;
   }
   BlockedTensors Blocked(const ShapeList& in) const {
-    BlockedTensors blocked = ActivationOp::Blocked(in);
-    for (const PostOp& op : post_ops.chain.entries()) {
-      const bool is_sum = op.kind != PostOpKind::kEltwise && op.operand.input >= num_args;
-      blocked.Operand(op, kFirstArg, layout, channels,
-                      is_sum ? sum_quantization.value : Quantization());
-    }
-    return blocked;
+    return ActivationOp::Blocked(in).Operands(post_ops.chain, kFirstArg, layout, channels, num_args,
+                                              sum_quantization.value);
   }
 };
 

@@ -6,18 +6,17 @@
 #include "cc/base/fork_safe_mutex.h"
 #include "cc/base/verbose.h"
 #include "cc/core/normalization/batch_norm.h"
-#include "cc/tensorflow/ops/op.h"
+#include "cc/tensorflow/ops/pixels/rows.h"
 
 namespace bd {
 namespace {
 
 enum { kWeights, kBias, kGamma, kBeta, kMean, kVariance, kInputs };
 
-struct Fold : OpDefaults {
+struct Fold : NormalizationAttrs {
   static constexpr int kLike = kWeights;
 
-  int64_t channels = 0, inner = 1;
-  float epsilon = 0.f;
+  int64_t inner = 1;
 
   static OpSignature Signature() {
     return {"BlockdnnFoldBatchNorm",
@@ -33,9 +32,6 @@ struct Fold : OpDefaults {
     v("channels: int >= 1", &channels);
     v("inner: int >= 1 = 1", &inner);
     v("epsilon: float = 0.001", &epsilon);
-  }
-  Status Check() const {
-    return epsilon >= 0 ? absl::OkStatus() : Invalid("epsilon must not be negative: ", epsilon);
   }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
@@ -85,7 +81,7 @@ class FoldBatchNormOp : public PoolOpKernel {
 
   void Execute(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>*) override {
     ShapeList shapes;
-    OP_REQUIRES_OK(ctx, op_.Shapes(InputShapes(ctx, 0), &shapes));
+    OP_REQUIRES_OK(ctx, op_.Shapes(InputShapes(ctx), &shapes));
     std::shared_ptr<const Result> last = Last();
     if (last == nullptr || !last->Holds(ctx)) {
       const auto made = std::make_shared<Result>();

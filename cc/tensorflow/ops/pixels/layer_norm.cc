@@ -1,20 +1,27 @@
 // BlockdnnLayerNorm and its gradient.
 #include "cc/core/normalization/layer_norm.h"
 
-#include "cc/tensorflow/ops/op.h"
 #include "cc/tensorflow/ops/pixels/rows.h"
 
 namespace bd {
 namespace {
 
-struct LayerNorm : OpDefaults {
+struct LayerNormAttrs : NormalizationAttrs {
+  Layout layout = Layout::nChw16c;
+  bool centered = true;
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    v("channels: int >= 1", &channels);
+    v("epsilon: float", &epsilon);
+    v("centered: bool = true", &centered);
+  }
+};
+
+struct LayerNorm : LayerNormAttrs {
   using Plan = LayerNormPlan;
   enum { kSrc, kGamma, kBeta };
 
-  int64_t channels = 0;
-  float epsilon = 0.f;
-  Layout layout = Layout::nChw16c;
-  bool centered = true;
   std::vector<int64_t> offsets;  // of gamma and beta in their tensors
 
   static OpSignature Signature() {
@@ -25,15 +32,12 @@ struct LayerNorm : OpDefaults {
   }
 
   void Visit(AttrVisitor& v) {
-    v("T: {float} = DT_FLOAT", &dtype);
-    v("channels: int >= 1", &channels);
-    v("epsilon: float", &epsilon);
+    LayerNormAttrs::Visit(v);
     v.Choice("layout", &layout, {Layout::nhwc, Layout::nChw16c});
     v("offsets: list(int) = [0, 0]", &offsets);
-    v("centered: bool = true", &centered);
   }
   Status Check() const {
-    if (!(epsilon >= 0.f)) return Invalid("epsilon must not be negative; got ", epsilon);
+    TF_RETURN_IF_ERROR(LayerNormAttrs::Check());
     if (offsets.size() != 2) return Invalid("offsets must be those of gamma and beta");
     for (int64_t offset : offsets) {
       if (offset < 0) return Invalid("offsets must not be negative; got ", offset);
@@ -75,15 +79,10 @@ struct LayerNorm : OpDefaults {
   }
 };
 
-struct LayerNormGrad : OpDefaults {
+struct LayerNormGrad : LayerNormAttrs {
   using Plan = LayerNormGradPlan;
   enum { kDdst, kSrc, kGamma };
   static constexpr int kLike = kDdst;
-
-  int64_t channels = 0;
-  float epsilon = 0.f;
-  Layout layout = Layout::nChw16c;
-  bool centered = true;
 
   static OpSignature Signature() {
     return {"BlockdnnLayerNormGrad",
@@ -93,14 +92,8 @@ struct LayerNormGrad : OpDefaults {
   }
 
   void Visit(AttrVisitor& v) {
-    v("T: {float} = DT_FLOAT", &dtype);
-    v("channels: int >= 1", &channels);
-    v("epsilon: float", &epsilon);
-    v("centered: bool = true", &centered);
+    LayerNormAttrs::Visit(v);
     v.Choice("layout", &layout, {Layout::nhwc, Layout::nChw16c}, "nChw16c");
-  }
-  Status Check() const {
-    return epsilon >= 0 ? absl::OkStatus() : Invalid("epsilon must not be negative: ", epsilon);
   }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {

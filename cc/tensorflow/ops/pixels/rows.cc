@@ -44,12 +44,6 @@ Status NormalizationShapes(int64_t channels, int first_row,
   return absl::OkStatus();
 }
 
-int64_t PixelsOf(const PartialTensorShape& blocked) {
-  int64_t pixels = 1;
-  for (int axis = 2; axis < blocked.dims() - 1; ++axis) pixels *= blocked.dim_size(axis);
-  return pixels;
-}
-
 BlockedTensors BlockedActivations(int64_t channels, int activations,
                                   const std::vector<PartialTensorShape>& in) {
   constexpr Layout kLayouts[] = {Layout::nCw16c, Layout::nChw16c, Layout::nCdhw16c};

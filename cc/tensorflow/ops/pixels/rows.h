@@ -1,13 +1,24 @@
 // Shapes of the ops that work on pixels, whatever their places: blocked activations of 1 to 3
-// spatial dimensions, or any axes with the channels behind them.
+// spatial dimensions, or any axes with the channels last.
 #pragma once
 
 #include <vector>
 
 #include "cc/tensorflow/attrs/shape_fns.h"
 #include "cc/tensorflow/op_base/tails.h"
+#include "cc/tensorflow/ops/op.h"
 
 namespace bd {
+
+// Ops that normalise channels.
+struct NormalizationAttrs : OpDefaults {
+  int64_t channels = 0;
+  float epsilon = 0.f;
+
+  Status Check() const {
+    return epsilon >= 0 ? absl::OkStatus() : Invalid("epsilon must not be negative; got ", epsilon);
+  }
+};
 
 // Whether a tensor in `layout` has no axes of a plane: nhwc stands for any.
 inline bool IsRows(Layout layout, const PartialTensorShape& src) {
@@ -25,7 +36,9 @@ Status NormalizationShapes(int64_t channels, int first_row,
                            std::vector<PartialTensorShape>* dst);
 
 // Pixels of an image of a blocked activation.
-int64_t PixelsOf(const PartialTensorShape& blocked);
+inline int64_t PixelsOf(const PartialTensorShape& blocked) {
+  return NumElements(blocked, 2, blocked.dims() - 1);
+}
 
 // Inputs [0, activations) and the first output of those ops.
 BlockedTensors BlockedActivations(int64_t channels, int activations,

@@ -23,9 +23,8 @@ struct Softmax : OpDefaults {
   }
   Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
     SoftmaxDesc desc;
-    desc.rows = 1;
+    desc.rows = NumElements(in[0], 0, in[0].dims() - 1);
     desc.channels = in[0].dim_size(in[0].dims() - 1);
-    for (int axis = 0; axis < in[0].dims() - 1; ++axis) desc.rows *= in[0].dim_size(axis);
     return FromCore(MakeSoftmaxPlan(desc, ActiveIsa(), plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {

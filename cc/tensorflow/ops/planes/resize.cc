@@ -35,8 +35,8 @@ struct Resize : ActivationOp {
   Status Check() {
     TF_RETURN_IF_ERROR(ActivationOp::Check());
     const auto valid = [](int64_t side) { return side >= 1 && side <= kMostResizedSide; };
-    const std::vector<int64_t>& given = size.empty() ? scales : size;
-    if (scales.empty() != size.empty() && given.size() == 2 && valid(given[0]) && valid(given[1])) {
+    const std::vector<int64_t>& sides = size.empty() ? scales : size;
+    if (scales.empty() != size.empty() && sides.size() == 2 && valid(sides[0]) && valid(sides[1])) {
       return absl::OkStatus();
     }
     return Invalid("either scales or size must be [height, width], each from 1 to ",

@@ -131,7 +131,7 @@ struct Attention : OpDefaults {
     if (num_masks > 1) return Invalid("attention has one mask, not ", num_masks, "; join them");
     if (late_biases > num_biases) {
       return Invalid("late_biases: of ", num_biases, " biases ", late_biases,
-                     " cannot be added behind the mask");
+                     " cannot be added after the mask");
     }
     // A thread that takes subnormal numbers for zero would take such a cap for none.
     const bool is_none = absl::bit_cast<uint32_t>(soft_cap) << 1 == 0;

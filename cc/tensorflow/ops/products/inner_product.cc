@@ -1,7 +1,5 @@
-// BlockdnnInnerProduct: rows are the pixels of a plain 1x1 convolution; by narrow weights, which
-// convolutions of floats do not have, a product on packed panels.
-#include <algorithm>
-
+// BlockdnnInnerProduct: rows are the pixels of a plain 1x1 convolution; by weights of low
+// precision, which convolutions of floats do not have, a product on packed panels.
 #include "cc/core/gemm/gemm.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/tensorflow/attrs/attrs.h"
@@ -31,11 +29,11 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
   int64_t scales_offset = 0;    // of the first in their tensor
   int64_t group = 0;            // GemmDesc::group
   bool quantizes_rows = false;  // float rows of src become bytes
-  bool balances_rows = false;   // by factors behind the scales
+  bool balances_rows = false;   // by factors after the scales
   bool rounds_rows = false;     // float rows of src may become bfloat16
   DataType dst_dtype = DataType::f32;
 
-  bool narrow() const { return weights_dtype != DataType::f32; }
+  bool low_precision() const { return weights_dtype != DataType::f32; }
   int scales() const { return kArgs + post_ops.num_args; }
   bool is_int4() const { return weights_dtype == DataType::u8; }
   // Elements of the tensors: two rows of weights of 4 bits are one of bytes.
@@ -114,14 +112,15 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
       TF_RETURN_IF_ERROR(BuildShape({samples, oc}, &operands.sample_channel.emplace_back()));
     }
     if (num_scales > 0) TF_RETURN_IF_ERROR(CheckScales(in[scales()], scales_offset, scale_count()));
-    if (narrow() && post_ops.chain.ReadsSamples() && (dst.unknown_rank() || dst.dims() > 2)) {
+    if (low_precision() && post_ops.chain.ReadsSamples() &&
+        (dst.unknown_rank() || dst.dims() > 2)) {
       return Invalid("weights of ", DataTypeName(weights_dtype),
                      " take sample_channel operands for rows [N, ic] only; use a tensor operand");
     }
     return CheckOperands(post_ops, {in.begin() + kArgs, in.begin() + scales()}, operands);
   }
   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
-    if (narrow()) return MakeNarrowPlan(in, site, plan);
+    if (low_precision()) return MakeLowPrecisionPlan(in, site, plan);
     ConvDesc desc;
     desc.algorithm = algorithm;
     desc.keeps_weights = constant_weights;
@@ -135,7 +134,7 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     plan->scratch = plan->conv.scratch;
     return absl::OkStatus();
   }
-  Status MakeNarrowPlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
+  Status MakeLowPrecisionPlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
     GemmDesc desc;
     desc.k = channels;
     desc.n = oc;
@@ -169,23 +168,24 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     return use;
   }
   PackRequest Weights(const Plan& plan, int, OpKernelContext* ctx, WeightsPacker pack) const {
-    if (!narrow()) return WeightsOfConv(plan.conv, pack, Src(ctx, plan.conv.desc.src));
+    if (!low_precision()) return WeightsOfConv(plan.conv, pack, Src(ctx, plan.conv.desc.src));
     const bool widens = plan.gemm.desc.widens;
-    return {{"panels", weights_dtype, plan.gemm.blocking(), widens ? "matmul" : "narrow matmul"},
-            {channels, oc},
-            plan.gemm.packed_bytes,
-            0,
-            pack};
+    return {
+        {"panels", weights_dtype, plan.gemm.blocking(), widens ? "matmul" : "low-precision matmul"},
+        {channels, oc},
+        plan.gemm.packed_bytes,
+        0,
+        pack};
   }
   void Pack(const Plan& plan, int, const void* plain, OpKernelContext* ctx, void* packed,
             ThreadPool& pool) const {
     auto* to = static_cast<float*>(packed);
-    if (narrow()) return PackGemm(plan.gemm, {plain, oc, 1}, to, &pool);
+    if (low_precision()) return PackGemm(plan.gemm, {plain, oc, 1}, to, &pool);
     PackConvWeights(plan.conv, static_cast<const float*>(plain), to, pool,
                     Src(ctx, plan.conv.desc.src));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
-    if (!narrow()) {
+    if (!low_precision()) {
       return RunConv(plan.conv, Buffers(plan.conv.desc.src, plan.conv.desc.dst, m), pool);
     }
     GemmArgs args;
@@ -199,19 +199,13 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     args.scratch = Scratch(m.scratch).Grant(plan.product);
     const ConvEpilogue& e = plan.epilogue;
     const float* const* operands = m.all_in<float>(kArgs);
-    const auto at = [&](OperandRef operand) {
-      return operand.input == OperandRef::kDst ? m.out<float>()
-                                               : operands[operand.input] + operand.offset;
-    };
-    if (e.has_bias) args.bias = at(e.bias);
+    if (e.has_bias) args.bias = Resolve(e.bias, operands, m.out<float>());
     if (e.has_sum) {
-      args.add = at(e.sum);
+      args.add = Resolve(e.sum, operands, m.out<float>());
       args.add_row_stride = oc;
       args.add_scale = e.sum_scale;
     }
-    args.clamp = e.clamp;
-    args.lo = e.lo;
-    args.hi = e.hi;
+    static_cast<Clamp&>(args) = e;
     const BoundPostOps bound(e.rest, plan.gemm.isa, oc, operands, m.out<float>());
     if (e.rest.len() > 0) args.program = bound.program();
     RunGemm(plan.gemm, args, plan.rows, pool);

@@ -46,7 +46,7 @@ struct PackedMatmul : OpDefaults {
 
   int add() const { return kArgs + post_ops.num_args; }
   int scales() const { return add() + num_adds; }
-  // Whether b is narrow in memory only.
+  // Whether b has low precision in memory only.
   bool widens() const {
     return dtype == DataType::f32 && b_dtype != DataType::f32 && !quantizes_rows;
   }
@@ -153,8 +153,7 @@ struct PackedMatmul : OpDefaults {
     desc.widens = widens();
     desc.threads = site.threads;
     desc.a_quantization = quantization.value;
-    plan->rows = transpose_a ? in[kA].dim_size(1) : 1;
-    for (int i = 0; !transpose_a && i < in[kA].dims() - 1; ++i) plan->rows *= in[kA].dim_size(i);
+    plan->rows = transpose_a ? in[kA].dim_size(1) : NumElements(in[kA], 0, in[kA].dims() - 1);
     if (plan->rows == 0 || desc.n == 0) return absl::OkStatus();
     TF_RETURN_IF_ERROR(FromCore(MakeGemmPlan(desc, ActiveIsa(), &plan->gemm)));
     plan->a = plan->scratch.Book<float>("rows", transpose_a ? plan->rows * desc.k : 0);
@@ -167,10 +166,10 @@ struct PackedMatmul : OpDefaults {
     return {0, constant_b ? WeightsChange::kNever : WeightsChange::kOften};
   }
   PackRequest Weights(const Plan& plan, int, OpKernelContext*, WeightsPacker pack) const {
-    // Of one type b is packed for floats, or for numbers as narrow as it is.
-    const bool narrow = plan.gemm.family != TileFamily::kStrided;
+    // Of one type b is packed for floats, or for low precision.
+    const bool low_precision = plan.gemm.family != TileFamily::kStrided;
     return {{transpose_b ? "transposed" : "panels", b_dtype, plan.gemm.blocking(),
-             narrow ? "narrow matmul" : "matmul"},
+             low_precision ? "low-precision matmul" : "matmul"},
             {plan.gemm.desc.k, plan.gemm.desc.n},
             plan.gemm.packed_bytes,
             0,

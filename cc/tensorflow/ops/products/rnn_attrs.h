@@ -1,7 +1,6 @@
 // What BlockdnnRnn and BlockdnnRnnGrad share.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "cc/core/rnn/rnn.h"

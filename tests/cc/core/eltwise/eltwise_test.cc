@@ -206,7 +206,7 @@ TEST(Eltwise, OfEveryType) {
   }
 }
 
-// Chains that are one affine map by channel have loops of their own for narrow types.
+// Chains that are one affine map by channel have loops of their own for types of low precision.
 TEST(Eltwise, AffineMapsOfNarrowTypes) {
   ThreadPool pool(2);
   const ElementType types[][2] = {{{DataType::u8, {0.5f, 100}}, {DataType::u8, {0.25f, 60}}},

@@ -209,7 +209,7 @@ class GemmCheck {
   std::mt19937 rng_{7};
 };
 
-class GemmNarrowTest : public ::testing::TestWithParam<Isa>, protected GemmCheck {
+class GemmLowPrecisionTest : public ::testing::TestWithParam<Isa>, protected GemmCheck {
  protected:
   void Check(const Case& c, Guard guard, int threads = 1) {
     GemmCheck::Check(GetParam(), c, guard, threads);

@@ -5,7 +5,7 @@
 namespace bd {
 namespace {
 
-class GemmWidenTest : public GemmNarrowTest {};
+class GemmWidenTest : public GemmLowPrecisionTest {};
 
 INSTANTIATE_TEST_SUITE_P(Isas, GemmWidenTest, ::testing::ValuesIn(TestIsas(Isa::kAvx512Bf16)),
                          IsaParam);

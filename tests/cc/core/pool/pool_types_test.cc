@@ -9,6 +9,7 @@
 #include "cc/core/pool/pool.h"
 #include "tests/cc/guarded_array.h"
 #include "tests/cc/isas.h"
+#include "tests/cc/layouts.h"
 #include "tests/cc/typed_tensor.h"
 
 namespace bd {

@@ -27,9 +27,9 @@ TEST(PostOpsText, ParsesEveryField) {
   const PostOpChain chain =
       Chain("binary(max,sample_channel,#3@2304);sum(#1,scale=0.5);eltwise(clip,alpha=-1,beta=6)");
   ASSERT_EQ(chain.len(), 3);
-  EXPECT_EQ(chain.kind(0), PostOpKind::kBinary);
-  EXPECT_EQ(chain.kind(1), PostOpKind::kSum);
-  EXPECT_EQ(chain.kind(2), PostOpKind::kEltwise);
+  EXPECT_EQ(chain.entries()[0].kind, PostOpKind::kBinary);
+  EXPECT_EQ(chain.entries()[1].kind, PostOpKind::kSum);
+  EXPECT_EQ(chain.entries()[2].kind, PostOpKind::kEltwise);
   const PostOp& binary = chain.entries()[0];
   EXPECT_EQ(binary.binary, BinaryAlg::kMax);
   EXPECT_EQ(binary.shape, OperandShape::kSampleChannel);
@@ -172,9 +172,9 @@ TEST(PostOps, MakersWriteTheText) {
             "eltwise(linear,alpha=2,beta=1,scale=0.5)");
   EXPECT_EQ(chain, Chain(chain.ToString()));
   EXPECT_EQ(chain.len(), 5);
-  EXPECT_EQ(chain.kind(1), PostOpKind::kSum);
-  EXPECT_EQ(chain.kind(3), PostOpKind::kBinary);
-  EXPECT_EQ(chain.kind(4), PostOpKind::kEltwise);
+  EXPECT_EQ(chain.entries()[1].kind, PostOpKind::kSum);
+  EXPECT_EQ(chain.entries()[3].kind, PostOpKind::kBinary);
+  EXPECT_EQ(chain.entries()[4].kind, PostOpKind::kEltwise);
 }
 
 TEST(PostOps, AppendRefusesWhatNoTextCanSay) {

@@ -58,8 +58,8 @@ class RnnCase {
         src(d.batch * d.steps * d.inputs),
         kernel(d.inputs * d.gates() * d.units),
         recurrent(d.units * d.gates() * d.units),
-        narrow_kernel(static_cast<int64_t>(kernel.size()) * SizeOf(d.weights)),
-        narrow_recurrent(static_cast<int64_t>(recurrent.size()) * SizeOf(d.weights)),
+        rounded_kernel(static_cast<int64_t>(kernel.size()) * SizeOf(d.weights)),
+        rounded_recurrent(static_cast<int64_t>(recurrent.size()) * SizeOf(d.weights)),
         kernel_scales(d.gates() * d.units),
         recurrent_scales(d.gates() * d.units),
         bias(d.bias_rows() * d.gates() * d.units),
@@ -75,8 +75,8 @@ class RnnCase {
     fill(&src, 1.);
     fill(&kernel, 1. / std::sqrt(1. + d.inputs));
     fill(&recurrent, 0.8 / std::sqrt(1. + d.units));
-    Narrow(0.03f, &kernel, &narrow_kernel, &kernel_scales);
-    Narrow(0.02f, &recurrent, &narrow_recurrent, &recurrent_scales);
+    Round(0.03f, &kernel, &rounded_kernel, &kernel_scales);
+    Round(0.02f, &recurrent, &rounded_recurrent, &recurrent_scales);
     fill(&bias, 0.3);
     fill(&h0, 0.5);
     fill(&c0, 0.5);
@@ -110,8 +110,8 @@ class RnnCase {
     GuardedBuffer scratch(RoundUp(plan.scratch.bytes())), kept(RoundUp(plan.workspace_bytes));
     GuardedBuffer packed(plan.packed_floats);
     const bool floats = d.weights == DataType::f32;
-    PackRnnWeights(plan, floats ? kernel.data() : narrow_kernel.data(),
-                   floats ? recurrent.data() : narrow_recurrent.data(), packed.data(), pool);
+    PackRnnWeights(plan, floats ? kernel.data() : rounded_kernel.data(),
+                   floats ? recurrent.data() : rounded_recurrent.data(), packed.data(), pool);
     RnnBuffers b = Buffers(to);
     b.kernel_scales = kernel_scales.data();
     b.recurrent_scales = recurrent_scales.data();
@@ -125,7 +125,7 @@ class RnnCase {
 
   const RnnDesc d;
   GuardedBuffer src, kernel, recurrent;
-  mutable GuardedArray narrow_kernel, narrow_recurrent;
+  mutable GuardedArray rounded_kernel, rounded_recurrent;
   GuardedBuffer kernel_scales, recurrent_scales;
   GuardedBuffer bias, h0, c0;
   std::unique_ptr<bool[]> mask;
@@ -134,7 +134,7 @@ class RnnCase {
 
  private:
   // Rounds floats to what low-precision weights can say; scales differ from column to column.
-  void Narrow(float scale, GuardedBuffer* floats, GuardedArray* narrow, GuardedBuffer* scales) {
+  void Round(float scale, GuardedBuffer* floats, GuardedArray* rounded, GuardedBuffer* scales) {
     if (d.weights == DataType::f32) return;
     const int64_t columns = static_cast<int64_t>(scales->size());
     for (int64_t i = 0; i < columns; ++i) {
@@ -143,8 +143,8 @@ class RnnCase {
     }
     for (int64_t i = 0; i < static_cast<int64_t>(floats->size()); ++i) {
       const float of_column = (*scales)[i % columns];
-      StoreFloatRef(d.weights, (*floats)[i] / of_column, narrow->data(), i);
-      (*floats)[i] = of_column * LoadAsFloatRef(d.weights, narrow->data(), i);
+      StoreFloatRef(d.weights, (*floats)[i] / of_column, rounded->data(), i);
+      (*floats)[i] = of_column * LoadAsFloatRef(d.weights, rounded->data(), i);
     }
   }
   static int64_t RoundUp(size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 16); }

@@ -100,11 +100,11 @@ TEST(RnnRounded, IntegersAreExact) {
       for (float& x : c.bias) x = 3.f;
       for (size_t i = 0; i < c.kernel.size(); ++i) {
         c.kernel[i] = static_cast<float>(static_cast<int64_t>(i) * 7 % 5 - 2);
-        StoreFloatRef(d.weights, c.kernel[i], c.narrow_kernel.data(), static_cast<int64_t>(i));
+        StoreFloatRef(d.weights, c.kernel[i], c.rounded_kernel.data(), static_cast<int64_t>(i));
       }
       for (int64_t i = 0; i < 37 * 37; ++i) {
         c.recurrent[i] = i % 37 == (i / 37 * 3 + 1) % 37 ? 2.f : 0.f;
-        StoreFloatRef(d.weights, c.recurrent[i], c.narrow_recurrent.data(), i);
+        StoreFloatRef(d.weights, c.recurrent[i], c.rounded_recurrent.data(), i);
       }
       CheckRnn(c, isa, pool, 0.);
     }

@@ -101,7 +101,7 @@ TEST_P(Shuffle, LargeTensors) {
     ShuffleMethod method;
   } cases[] = {
       {{5, 300, 1001, 1, 1, 1}, ShuffleMethod::kCopy},
-      {{2, 96, 33 * 31, 3, 1, 4}, ShuffleMethod::kRows},
+      {{2, 96, 33 * 31, 3, 1, 4}, ShuffleMethod::kCopyEntries},
       {{3001, 90, 1, 3, 1, 4}, ShuffleMethod::kPermute},
       {{3001, 240, 1, 80, 1, 1}, ShuffleMethod::kPermute},
       {{2, 90, 1111, 3, 16, 4}, ShuffleMethod::kPermute},

@@ -29,6 +29,7 @@
 #include "cc/core/softmax/softmax.h"
 #include "cc/core/squeeze_excite/squeeze_excite.h"
 #include "tests/cc/isas.h"
+#include "tests/cc/layouts.h"
 
 namespace bd {
 namespace {

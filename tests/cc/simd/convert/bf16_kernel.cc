@@ -11,10 +11,9 @@ void Dot(float* acc, const Bfloat16* a, const Bfloat16* b, int64_t n) {
   }
 }
 
-void DotOne(const Bfloat16* pair, bool single, const Bfloat16* b, float* dst, int64_t n) {
+void DotOne(const Bfloat16* pair, const Bfloat16* b, float* dst, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes) {
-    const Pairs one = single ? SetSingle(pair) : SetPair(pair);
-    Store(dst + i, DotPairs(Zero(), one, LoadPairs(b + 2 * i)));
+    Store(dst + i, DotPairs(Zero(), SetPair(pair), LoadPairs(b + 2 * i)));
   }
 }
 

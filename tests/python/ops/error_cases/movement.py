@@ -126,8 +126,8 @@ CASES = {
     r"at\[0\] = 3 is no index of axis 1 of into, \[2,3,4\]": lambda: bd.ops.update_slice(
         tf.zeros((2, 3, 4)), tf.zeros((1, 1)), [0, 0], at=[3]
     ),
-    r"at has 2 indices behind the first axis of into, which is \[2,3\]": lambda: (
-        bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros(()), [0], at=[0, 0])
+    r"at has 2 indices after the first axis of into, which is \[2,3\]": lambda: bd.ops.update_slice(
+        tf.zeros((2, 3)), tf.zeros(()), [0], at=[0, 0]
     ),
     r"group = 5 must divide the 12 entries of axis -1": lambda: bd.ops.shuffle(
         tf.zeros((2, 5, 12)), -1, 5

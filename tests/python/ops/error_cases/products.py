@@ -84,7 +84,7 @@ CASES = {
     "attention adds at most 4 biases, not 5; add them before": lambda: attention(
         biases=[bias(7)] * 5
     ),
-    "late_biases: of 1 biases 2 cannot be added behind the mask": lambda: attention(
+    "late_biases: of 1 biases 2 cannot be added after the mask": lambda: attention(
         biases=[bias(7)], late_biases=2
     ),
     "soft_cap must be a positive number, or 0 for none; got -1": lambda: attention(soft_cap=-1.0),

@@ -11,13 +11,13 @@
 namespace bd {
 namespace {
 
-class RnnNarrow : public RnnTest {};
-INSTANTIATE_TEST_SUITE_P(, RnnNarrow, testing::Bool(),
+class RnnLowPrecision : public RnnTest {};
+INSTANTIATE_TEST_SUITE_P(, RnnLowPrecision, testing::Bool(),
                          [](const auto& info) { return info.param ? "InPairs" : "OneByOne"; });
 
 // Few rows multiply low-precision weights as they are, many widen them first; sums are cut inside
 // K.
-TEST_P(RnnNarrow, DrawnLayers) {
+TEST_P(RnnLowPrecision, DrawnLayers) {
   for (int threads : {1, 3}) {
     ThreadPool pool(threads);
     for (Isa isa : TestIsas()) {
@@ -36,7 +36,7 @@ TEST_P(RnnNarrow, DrawnLayers) {
 }
 
 // One row may meet the parts of its state; bytes become bfloat16 for long sequences.
-TEST_P(RnnNarrow, OneRow) {
+TEST_P(RnnLowPrecision, OneRow) {
   for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
     for (RnnKind kind : kRnnKinds) {
       for (DataType weights : {DataType::bf16, DataType::s8}) {
@@ -62,7 +62,7 @@ TEST_P(RnnNarrow, OneRow) {
 
 // What a call makes of low-precision weights has scales of its own, a column of zeros none, and a
 // column of which few numbers are not zero is not for pairs.
-TEST_P(RnnNarrow, Columns) {
+TEST_P(RnnLowPrecision, Columns) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
     for (RnnKind kind : kRnnKinds) {
@@ -77,8 +77,8 @@ TEST_P(RnnNarrow, Columns) {
             if (column % 20 > 2) continue;
             const float factor = column % 20 == 0 ? 0.f : column % 20 == 1 ? i < columns : 0.02f;
             const float scale = weights == DataType::s8 ? c.kernel_scales[column] : 1.f;
-            StoreFloatRef(weights, c.kernel[i] * factor / scale, c.narrow_kernel.data(), i);
-            c.kernel[i] = scale * LoadAsFloatRef(weights, c.narrow_kernel.data(), i);
+            StoreFloatRef(weights, c.kernel[i] * factor / scale, c.rounded_kernel.data(), i);
+            c.kernel[i] = scale * LoadAsFloatRef(weights, c.rounded_kernel.data(), i);
           }
           CheckRnn(c, isa, pool);
         }
@@ -103,7 +103,7 @@ TEST(RnnNarrowOneRow, LargeAndInfiniteStates) {
         std::fill(c.recurrent_scales.begin(), c.recurrent_scales.end(), 1.f);
         for (int64_t i = 0; i < 35 * 35; ++i) {  // each state moves one unit on
           const float x = i % 35 == (i / 35 + 1) % 35 ? 1.f : 0.f;
-          StoreFloatRef(weights, x, c.narrow_recurrent.data(), i);
+          StoreFloatRef(weights, x, c.rounded_recurrent.data(), i);
         }
         c.h0[3] = odd;
         RnnResult actual(d);
@@ -141,12 +141,12 @@ TEST(RnnNarrowOneByOne, IntegersAreExact) {
         const float kernel_scale = weights == DataType::s8 ? 0.5f : 1.f;
         for (size_t i = 0; i < c.kernel.size(); ++i) {
           const float x = static_cast<float>(static_cast<int64_t>(i) * 7 % 15 - 7);
-          StoreFloatRef(weights, x, c.narrow_kernel.data(), static_cast<int64_t>(i));
+          StoreFloatRef(weights, x, c.rounded_kernel.data(), static_cast<int64_t>(i));
           c.kernel[i] = kernel_scale * x;
         }
         for (int64_t i = 0; i < 37 * 37; ++i) {
           const float x = i % 37 == (i / 37 * 3 + 1) % 37 ? 2.f : 0.f;
-          StoreFloatRef(weights, x, c.narrow_recurrent.data(), i);
+          StoreFloatRef(weights, x, c.rounded_recurrent.data(), i);
           c.recurrent[i] = x;
         }
         CheckRnn(c, isa, pool, 0.);
@@ -156,7 +156,7 @@ TEST(RnnNarrowOneByOne, IntegersAreExact) {
   PretendCpu(nullptr);
 }
 
-TEST_P(RnnNarrow, StayNarrow) {
+TEST_P(RnnLowPrecision, StayNarrow) {
   RnnPlan plan;
   RnnDesc d = DescribeRnn(kRnnKinds[1], 1, 100, 22, 30);
   const int64_t panels = 8;

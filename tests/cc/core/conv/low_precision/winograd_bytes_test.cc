@@ -3,16 +3,16 @@
 #include <set>
 #include <string>
 
-#include "tests/cc/core/conv/narrow/narrow_case.h"
+#include "tests/cc/core/conv/low_precision/low_precision_case.h"
 
 namespace bd {
 namespace {
 
-class WinogradBytesTest : public ConvNarrowTest {
+class WinogradBytesTest : public ConvLowPrecisionTest {
  protected:
   void TearDown() override { EXPECT_EQ(algorithms_, std::set<std::string>({"winograd4x4"})); }
 
-  void CheckBytes(NarrowCase c) {
+  void CheckBytes(LowPrecisionCase c) {
     c.shape.algorithm = ConvAlgorithm::kWinograd;
     const int turn = turn_++;
     Check(c, turn % 2 == 0 ? one_ : two_, turn % 4 < 2 ? Guard::kAtEnd : Guard::kAtStart);
@@ -30,7 +30,7 @@ TEST_P(WinogradBytesTest, Tails) {
   for (const auto& [n, ic, oc, ih, iw] : cases) {
     for (int64_t pad : {0, 1, 2, 7}) {
       for (int zero_point : {0, 128, 255}) {
-        NarrowCase c;
+        LowPrecisionCase c;
         c.shape = ConvOf({n, ic, ih, iw}, oc, 3, 1, 1, {pad, pad / 2}, {pad, pad - pad / 2});
         if (c.shape.oh < 1 || c.shape.ow < 1) continue;
         c.src_quantization.zero_point = zero_point;
@@ -44,7 +44,7 @@ TEST_P(WinogradBytesTest, Tails) {
 
 TEST_P(WinogradBytesTest, ChainsAndTypes) {
   for (Layout layout : {Layout::nChw16c, Layout::nhwc}) {
-    ForChainsAndTypes([&](NarrowCase c) {
+    ForChainsAndTypes([&](LowPrecisionCase c) {
       c.shape.dst_layout = layout;
       CheckBytes(c);
     });
@@ -56,7 +56,7 @@ TEST_P(WinogradBytesTest, LargestSums) {
   for (int64_t ic : {224, 236, 480}) {
     for (int src : {0, 255}) {
       for (int weights : {-127, 127}) {
-        NarrowCase c;
+        LowPrecisionCase c;
         c.shape = Square(ic, 6, 16, 3, 1, 1);
         c.src_quantization.zero_point = 128;
         c.dst = f32;
@@ -65,7 +65,7 @@ TEST_P(WinogradBytesTest, LargestSums) {
         CheckBytes(c);
       }
     }
-    NarrowCase c;
+    LowPrecisionCase c;
     c.shape = Square(ic, 6, 40, 3, 1, 1);
     CheckBytes(c);
   }
@@ -73,7 +73,7 @@ TEST_P(WinogradBytesTest, LargestSums) {
 
 // More tiles and channels than one task takes.
 TEST_P(WinogradBytesTest, LargerPlanes) {
-  NarrowCase c;
+  LowPrecisionCase c;
   c.shape = Square(64, 36, 96, 3, 1, 1);
   c.bias = true;
   c.rest = "eltwise(relu)";
@@ -82,7 +82,7 @@ TEST_P(WinogradBytesTest, LargerPlanes) {
 
 // More channels than planes of one pass in L2.
 TEST_P(WinogradBytesTest, Passes) {
-  NarrowCase c;
+  LowPrecisionCase c;
   c.shape = Square(96, 24, 320, 3, 1, 1);
   c.shape.algorithm = ConvAlgorithm::kWinograd;
   ConvPlan plan;

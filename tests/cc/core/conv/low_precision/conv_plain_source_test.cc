@@ -3,12 +3,13 @@
 #include <limits>
 #include <string>
 
-#include "tests/cc/core/conv/narrow/narrow_case.h"
+#include "tests/cc/core/conv/low_precision/low_precision_case.h"
 
 namespace bd {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()), IsaParam);
+INSTANTIATE_TEST_SUITE_P(Isas, ConvLowPrecisionTest, ::testing::ValuesIn(TestIsasOfBytes()),
+                         IsaParam);
 
 ConvShape Window(int64_t ic, int64_t oc, int64_t kw, int64_t sw, int64_t dw, int64_t pad) {
   ConvShape d = ConvOf({2, ic, 6, 17}, oc, {3, kw}, {1, sw}, {1, dw}, pad, pad);
@@ -17,7 +18,7 @@ ConvShape Window(int64_t ic, int64_t oc, int64_t kw, int64_t sw, int64_t dw, int
 }
 
 // A plane of one row, of which strips are any pixels, and of one column, which is run as that.
-TEST_P(ConvNarrowTest, Lines) {
+TEST_P(ConvLowPrecisionTest, Lines) {
   for (int64_t ic : {1, 3, 9}) {
     for (int64_t kw : {4, 5}) {
       for (int64_t sw : {1, 3}) {
@@ -27,7 +28,7 @@ TEST_P(ConvNarrowTest, Lines) {
           const ConvShape column =
               ConvOf({2, ic, 2000, 1}, 20, {kw, 1}, {sw, 1}, {dw, 1}, {2, 0}, {2, 0});
           for (const ConvShape& line : {row, column}) {
-            NarrowCase c;
+            LowPrecisionCase c;
             c.shape = line;
             c.shape.src_layout = Layout::nhwc;
             c.src_quantization.zero_point = 201;
@@ -41,11 +42,11 @@ TEST_P(ConvNarrowTest, Lines) {
 }
 
 // What is beside a window does not reach its result, though dwords end beyond it.
-TEST_P(ConvNarrowTest, InfiniteNeighboursOfWindows) {
+TEST_P(ConvLowPrecisionTest, InfiniteNeighboursOfWindows) {
   for (int64_t ic : {1, 3, 5}) {
     for (int64_t kw : {1, 3, 4}) {
       for (int64_t dw : {1, 2}) {
-        NarrowCase c;
+        LowPrecisionCase c;
         c.shape = Window(ic, 16, kw, 1, dw, 1);
         c.src = bf16;
         c.dst = f32;

@@ -1,5 +1,5 @@
-// The register tiles of narrow_kernel.h, over what a data type says of itself; included by the
-// per-ISA kernels only. `Type` has
+// The register tiles of low_precision_kernel.h, over what a data type says of itself; included by
+// the per-ISA kernels only. `Type` has
 //
 //   Acc, AccElement      a register of sums, and what it holds: float or int32_t
 //   Weights, Source      registers of dwords of B, and of one dword of A
@@ -9,17 +9,17 @@
 //   kSumsAlone           C has the sums themselves
 #pragma once
 
-#include "cc/core/gemm/tiles/narrow_in_registers_inl.h"
-#include "cc/core/gemm/tiles/narrow_kernel.h"
+#include "cc/core/gemm/tiles/low_precision_kernel.h"
+#include "cc/core/gemm/tiles/low_precision_registers_inl.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
 namespace {
 
 #if defined(BD_AVX512)
-constexpr int kNarrowTileBlocks = 2;
+constexpr int kPanelBlocks = 2;
 #else
-constexpr int kNarrowTileBlocks = 1;
+constexpr int kPanelBlocks = 1;
 #endif
 
 // Rows of neighbouring tiles that go through the epilogue together, which sets out once for them.
@@ -71,8 +71,22 @@ BD_INLINE void SumsOf(const TileArgs& a, const TileEpilogue& e, const char* src,
   finish(acc);
 }
 
+// As they are to [block][row][16], blocks `block_stride` elements apart.
+template <typename Type, int kPx, int kVecs>
+BD_INLINE void StoreSums(const typename Type::Acc (&acc)[kPx][kVecs], int64_t block_stride,
+                         typename Type::AccElement* to) {
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) {
+    BD_UNROLL
+    for (int v = 0; v < kVecs; ++v) {
+      const int b = v / kVecsPerBlock, lane = v % kVecsPerBlock * kLanes;
+      Type::StoreSums(to + b * block_stride + p * kBlock + lane, acc[p][v]);
+    }
+  }
+}
+
 template <typename Type, int kBlocks, int kPx>
-void NarrowTile(const TileArgs& all) {
+void LowPrecisionTile(const TileArgs& all) {
   TileArgs a = all;
   TileEpilogue& e = a.epilogue;
   const int64_t dst_bytes = e.tensors.dst_bytes;
@@ -88,14 +102,7 @@ void NarrowTile(const TileArgs& all) {
       const int64_t row = t * kPx;
       SumsOf<Type, kBlocks, kPx>(a, e, src, a.prefetch, [&](const auto& acc) {
         if (in_registers.applies()) return in_registers.Finish(acc, row, dst);
-        BD_UNROLL
-        for (int p = 0; p < kPx; ++p) {
-          BD_UNROLL
-          for (int v = 0; v < kBlocks * kVecsPerBlock; ++v) {
-            const int b = v / kVecsPerBlock, lane = v % kVecsPerBlock * kLanes;
-            Type::StoreSums(sums + (b * rows + row + p) * kBlock + lane, acc[p][v]);
-          }
-        }
+        StoreSums<Type>(acc, rows * kBlock, sums + row * kBlock);
       });
       src += kPx * a.px_stride * a.unit;
       a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
@@ -116,14 +123,7 @@ void SumsTile(const TileArgs& all) {
   auto* dst = reinterpret_cast<typename Type::AccElement*>(a.dst);
   for (; a.tiles > 0; --a.tiles) {
     SumsOf<Type, kBlocks, kPx>(a, a.epilogue, src, a.prefetch, [&](const auto& acc) {
-      BD_UNROLL
-      for (int p = 0; p < kPx; ++p) {
-        BD_UNROLL
-        for (int v = 0; v < kBlocks * kVecsPerBlock; ++v) {
-          const int b = v / kVecsPerBlock, lane = v % kVecsPerBlock * kLanes;
-          Type::StoreSums(dst + b * a.epilogue.dst_block_stride + p * kBlock + lane, acc[p][v]);
-        }
-      }
+      StoreSums<Type>(acc, a.epilogue.dst_block_stride, dst);
     });
     src += kPx * a.px_stride * a.unit;
     dst += kPx * kBlock;
@@ -133,19 +133,18 @@ void SumsTile(const TileArgs& all) {
 
 // Rows beyond the widest tile are null: the loop over panels never asks for them.
 template <typename Type, int kBlocks, int kPx>
-constexpr TileKernel NarrowTileOrNull() {
-  if constexpr (kBlocks <= kNarrowTileBlocks && kPx <= Type::kTilePixels) {
+constexpr TileKernel LowPrecisionTileOrNull() {
+  if constexpr (kBlocks <= kPanelBlocks && kPx <= Type::kTilePixels) {
     if constexpr (Type::kSumsAlone) return SumsTile<Type, kBlocks, kPx>;
-    return NarrowTile<Type, kBlocks, kPx>;
-  } else {
-    return nullptr;
+    return LowPrecisionTile<Type, kBlocks, kPx>;
   }
+  return nullptr;
 }
 
-#define BD_NARROW_TILE(px, Type, b) NarrowTileOrNull<Type, b, px>()
-#define BD_NARROW_ROWS(Type)                                                       \
-  {                                                                                \
-    {BD_1_TO_14(BD_NARROW_TILE, Type, 1)}, { BD_1_TO_14(BD_NARROW_TILE, Type, 2) } \
+#define BD_TYPED_TILE(px, Type, b) LowPrecisionTileOrNull<Type, b, px>()
+#define BD_TYPED_TILES(Type)                                                     \
+  {                                                                              \
+    {BD_1_TO_14(BD_TYPED_TILE, Type, 1)}, { BD_1_TO_14(BD_TYPED_TILE, Type, 2) } \
   }
 
 }  // namespace

@@ -23,7 +23,7 @@ using Guard = GuardedBuffer::Guard;
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, u8 = DataType::u8;
 constexpr DataType kDstTypes[] = {f32, bf16, u8};
 
-struct NarrowCase {
+struct LowPrecisionCase {
   ConvShape shape;
   DataType src = u8, dst = u8, sum = f32;
   Quantization src_quantization = {0.5f, 3}, sum_quantization = {0.75f, 7};
@@ -65,7 +65,7 @@ void ForChainsAndTypes(Check&& check) {
       for (const char* rest : {"", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)",
                                "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)"}) {
         for (int64_t oc : {16, 37}) {
-          NarrowCase c;
+          LowPrecisionCase c;
           c.shape = ConvOf({2, 20, 9, 9}, oc, 3, 1, 1, 1, 1);
           c.dst = dst;
           c.sum = sum;
@@ -83,7 +83,7 @@ inline bool IsFlushed(DataType type, float x) {
   return type == bf16 && x != 0 && std::fabs(x) < 0x1p-126f;
 }
 
-class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
+class ConvLowPrecisionTest : public ::testing::TestWithParam<Isa> {
  protected:
   // Integers from least to most, and zeros in tails.
   void FillTensor(const TensorView& view, const Quantization& q, int least, int most, void* to) {
@@ -111,8 +111,8 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
   }
 
   // Bytes of bytes whose chain is in registers: in steps of dst, each sum rounded once.
-  static float Steps(const NarrowCase& c, const ConvEpilogue& e, float sum, float scale, float bias,
-                     float added) {
+  static float Steps(const LowPrecisionCase& c, const ConvEpilogue& e, float sum, float scale,
+                     float bias, float added) {
     const float inverse = 1.f / c.dst_quantization.scale;
     const bool bytes = c.sum == u8;
     const float step = !c.adds ? 0.f : bytes ? c.sum_scale * c.sum_quantization.scale : c.sum_scale;
@@ -122,7 +122,7 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
     return e.clamp ? std::min(e.hi * inverse, std::max(e.lo * inverse, x)) : x;
   }
 
-  void Check(const NarrowCase& c, ThreadPool& pool, Guard guard = Guard::kAtEnd) {
+  void Check(const LowPrecisionCase& c, ThreadPool& pool, Guard guard = Guard::kAtEnd) {
     const ConvDesc d = c.Desc();
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, GetParam(), pool.num_threads(), &plan), "");
@@ -192,7 +192,7 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
     }
   }
 
-  void CheckTypes(NarrowCase c) {
+  void CheckTypes(LowPrecisionCase c) {
     for (DataType src : {u8, bf16}) {
       c.src = src;
       c.dst = kDstTypes[turn_++ % 3];

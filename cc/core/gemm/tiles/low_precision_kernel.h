@@ -26,7 +26,7 @@ namespace bd {
 //   bytes      from u8, or s8, which become q + 128; or from f32, which become
 //              round(x / *scale) + 128 where *scale = (max |x| + 1e-7) / 127; `factors`, if not
 //              null, are what x is multiplied by before
-struct NarrowRow {
+struct LowPrecisionRow {
   DataType type;
   const void* src;
   int64_t count;
@@ -35,18 +35,18 @@ struct NarrowRow {
   const float* factors;
 };
 
-struct NarrowKernels {
+struct LowPrecisionKernels {
   int tile_pixels;  // rows the widest tile has; panels are those of GemmKernels
   TileKernel tile[kMaxTileBlocks][kMaxTilePixels];
-  void (*row)(const NarrowRow&);
+  void (*row)(const LowPrecisionRow&);
 };
 
-struct Bf16TileKernels : NarrowKernels {
+struct Bf16TileKernels : LowPrecisionKernels {
   // With C the sums from 0 on: float32, [block][row][16]. Null without AVX512_BF16.
   TileKernel sums[kMaxTileBlocks][kMaxTilePixels];
 };
-struct Int8TileKernels : NarrowKernels {
-  NarrowKernels words;  // their rows are from u8
+struct Int8TileKernels : LowPrecisionKernels {
+  LowPrecisionKernels words;  // their rows are from u8
   // Of words, with C the sums from 0 on: int32, modulo 2^32, [block][row][16].
   TileKernel word_sums[kMaxTileBlocks][kMaxTilePixels];
 };

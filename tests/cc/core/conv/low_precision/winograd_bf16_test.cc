@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cc/core/conv/winograd/winograd.h"
-#include "cc/core/gemm/narrow_pack.h"
-#include "tests/cc/core/conv/narrow/narrow_case.h"
+#include "cc/core/gemm/low_precision_pack.h"
+#include "tests/cc/core/conv/low_precision/low_precision_case.h"
 
 namespace bd {
 namespace {
@@ -15,13 +15,13 @@ namespace {
 class WinogradBf16Test : public ::testing::TestWithParam<Isa> {
  protected:
   // Numbers of bfloat16 with tails of zeros, in both types.
-  void Fill(const TensorView& view, void* narrow, float* wide) {
+  void Fill(const TensorView& view, void* rounded, float* wide) {
     for (int64_t n = 0; n < view.n(); ++n) {
       for (int64_t c = 0; c < view.blocks() * view.lanes(); ++c) {
         for (int64_t p = 0; p < view.pixels(); ++p) {
           const int64_t at = view.element(n, c, p);
-          StoreFloatRef(view.dtype(), c < view.c() ? normal_(rng_) : 0.f, narrow, at);
-          wide[at] = LoadAsFloatRef(view.dtype(), narrow, at);
+          StoreFloatRef(view.dtype(), c < view.c() ? normal_(rng_) : 0.f, rounded, at);
+          wide[at] = LoadAsFloatRef(view.dtype(), rounded, at);
         }
       }
     }
@@ -43,7 +43,7 @@ class WinogradBf16Test : public ::testing::TestWithParam<Isa> {
     return plan.Own<WinogradPlan>().bf16();
   }
 
-  void Check(NarrowCase c) {
+  void Check(LowPrecisionCase c) {
     c.src = bf16;
     c.shape.algorithm = ConvAlgorithm::kWinograd;
     const Guard guard = ++turn_ % 2 == 0 ? Guard::kAtEnd : Guard::kAtStart;
@@ -103,7 +103,7 @@ TEST_P(WinogradBf16Test, EveryWindow) {
   for (const auto& [kh, kw] : windows) {
     for (const auto& [n, ic, oc, ih, iw] : cases) {
       for (int64_t pad : {0, 2, 7}) {
-        NarrowCase c;
+        LowPrecisionCase c;
         c.shape = ConvOf({n, ic, ih, iw}, oc, {kh, kw}, 1, 1, {pad, pad / 2}, {pad, pad - pad / 2});
         if (c.shape.oh < 1 || c.shape.ow < 1) continue;
         c.dst = kDstTypes[turn_ % 3];
@@ -117,7 +117,7 @@ TEST_P(WinogradBf16Test, EveryWindow) {
 
 TEST_P(WinogradBf16Test, ChainsAndTypes) {
   for (Layout layout : {Layout::nChw16c, Layout::nhwc}) {
-    ForChainsAndTypes([&](NarrowCase c) {
+    ForChainsAndTypes([&](LowPrecisionCase c) {
       const bool fused = c.dst == f32 && c.sum == f32 && c.shape.oc == 16;
       if (c.sum == u8 || (layout == Layout::nhwc && fused)) return;
       c.shape.dst_layout = layout;
@@ -130,7 +130,7 @@ TEST_P(WinogradBf16Test, ChainsAndTypes) {
 TEST_P(WinogradBf16Test, Maxima) {
   for (DataType dst : kDstTypes) {
     for (int64_t size : {8, 11}) {
-      NarrowCase c;
+      LowPrecisionCase c;
       c.shape = Square(18, size, 24, 3, 1, 1);
       c.shape.pool_h = c.shape.pool_w = 2;
       c.dst = dst;
@@ -145,7 +145,7 @@ TEST_P(WinogradBf16Test, Maxima) {
 TEST_P(WinogradBf16Test, FirstLayers) {
   for (int64_t ic : {1, 2, 3, 4}) {
     for (int64_t pad : {0, 3, 8}) {
-      NarrowCase c;
+      LowPrecisionCase c;
       c.shape = Square(ic, 33, 20, 7, 2, pad);
       c.shape.src_layout = Layout::nhwc;
       c.dst = kDstTypes[turn_ % 3];

@@ -1,5 +1,5 @@
 // Weights of bfloat16 and of bytes in the order in which register tiles read them
-// (narrow_kernel.h): [dword of K][columns], each dword the numbers of 2 or 4 rows of B.
+// (low_precision_kernel.h): [dword of K][columns], each dword the numbers of 2 or 4 rows of B.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ inline float PackedBfloat16(DataType type, const void* data, int64_t i) {
 }
 
 template <typename Number, typename IndexOf>
-void PackNarrowAs(DataType type, const void* data, int64_t rows, int64_t columns,
-                  const IndexOf& index_of, Number* out, int32_t* sums) {
+void PackDwords(DataType type, const void* data, int64_t rows, int64_t columns,
+                const IndexOf& index_of, Number* out, int32_t* sums) {
   constexpr int64_t kPer = 4 / sizeof(Number);
   for (int64_t k0 = 0; k0 < rows; k0 += kPer) {
     for (int64_t c = 0; c < columns; ++c) {
@@ -58,14 +58,14 @@ void PackNarrowAs(DataType type, const void* data, int64_t rows, int64_t columns
 // Rows of `columns` columns, where index_of(row, column) is the element's place in `data`, or -1
 // for a zero. Adds each column's numbers to sums, if not null (bytes only).
 template <typename IndexOf>
-void PackNarrow(TileFamily family, DataType type, const void* data, int64_t rows, int64_t columns,
-                const IndexOf& index_of, float* out, int32_t* sums) {
+void PackLowPrecision(TileFamily family, DataType type, const void* data, int64_t rows,
+                      int64_t columns, const IndexOf& index_of, float* out, int32_t* sums) {
   if (family == TileFamily::kInt8) {
-    PackNarrowAs(type, data, rows, columns, index_of, As<int8_t>(out), sums);
+    PackDwords(type, data, rows, columns, index_of, As<int8_t>(out), sums);
   } else if (family == TileFamily::kWords) {
-    PackNarrowAs(type, data, rows, columns, index_of, As<int16_t>(out), sums);
+    PackDwords(type, data, rows, columns, index_of, As<int16_t>(out), sums);
   } else {
-    PackNarrowAs(type, data, rows, columns, index_of, As<uint16_t>(out), nullptr);
+    PackDwords(type, data, rows, columns, index_of, As<uint16_t>(out), nullptr);
   }
 }
 

@@ -10,18 +10,18 @@
 
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/winograd/winograd.h"
-#include "cc/core/gemm/narrow_pack.h"
-#include "tests/cc/core/conv/narrow/narrow_case.h"
+#include "cc/core/gemm/low_precision_pack.h"
+#include "tests/cc/core/conv/low_precision/low_precision_case.h"
 
 namespace bd {
 namespace {
 
 constexpr double kEps = std::numeric_limits<float>::epsilon() / 2;
-constexpr double kNarrowEps = 1. / 256;  // half a unit of bfloat16, relative, at most
+constexpr double kBfloat16Eps = 1. / 256;  // half a unit of bfloat16, relative, at most
 
 float Rounded(float x) {
-  const Bfloat16 narrow = RoundToBfloat16(x);
-  return LoadAsFloatRef(bf16, &narrow, 0);
+  const Bfloat16 rounded = RoundToBfloat16(x);
+  return LoadAsFloatRef(bf16, &rounded, 0);
 }
 
 // An axis of F(2, r): y = A^T [(G g) . (B^T d)], of some pixels of a patch and some taps.
@@ -282,7 +282,7 @@ TEST_P(WinogradRoundedTest, LargeNumbersStayInTheirWindows) {
         const Direct sum = DirectSum(large, 0, o, y, x);
         // Every weight of the channel meets the number in some plane.
         const double most = sum.magnitude + 9. * factor * 4;
-        ASSERT_NEAR(large.Dst(0, o, y, x), sum.y, 2 * kNarrowEps * most) << factor;
+        ASSERT_NEAR(large.Dst(0, o, y, x), sum.y, 2 * kBfloat16Eps * most) << factor;
       }
     }
   }

@@ -10,8 +10,6 @@
 namespace bd::BD_ISA {
 namespace {
 
-inline int AtMostLanes(int64_t n) { return static_cast<int>(n < 0 ? 0 : n < kLanes ? n : kLanes); }
-
 // Sums of float or of int32 through the epilogue by rows.
 template <typename Acc>
 inline void FinishByRows(const TileEpilogue& e, const TileSums& sums, void* dst) {
@@ -167,7 +165,13 @@ class InRegisters<int32_t, kBlocks> {
         }
         uint8_t* const to = out + b * e_.dst_block_stride + p * kBlock;
         const int rows = kPx - p < kTogether ? kPx - p : kTogether;
-        if (e_.acc_in != nullptr) AddBytes(in + b * e_.acc_block_stride + p * kBlock, rows, x);
+        if (e_.acc_in != nullptr) {
+          const uint8_t* const added = in + b * e_.acc_block_stride + p * kBlock;
+          BD_UNROLL
+          for (int i = 0; i < rows * kVecsPerBlock; ++i) {
+            x[i] = steps_.Plus(x[i], added + i * kLanes);
+          }
+        }
         if (rows == kTogether) {
           to_.StoreSteps(to, x);
         } else {
@@ -181,13 +185,6 @@ class InRegisters<int32_t, kBlocks> {
 
  private:
   static constexpr int kTogether = 4 / kVecsPerBlock;  // rows
-
-  BD_INLINE void AddBytes(const uint8_t* in, int rows, Vec* x) const {
-    BD_UNROLL
-    for (int i = 0; i < rows * kVecsPerBlock; ++i) {
-      x[i] = steps_.Plus(x[i], in + i * kLanes);
-    }
-  }
 
   static bool Applies(const TileEpilogue& e) {
     return e.tensors.dst.dtype == DataType::u8 && !e.row_major && e.program == nullptr &&

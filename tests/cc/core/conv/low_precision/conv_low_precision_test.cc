@@ -4,20 +4,21 @@
 #include <string>
 
 #include "cc/core/conv/conv.h"
-#include "tests/cc/core/conv/narrow/narrow_case.h"
+#include "tests/cc/core/conv/low_precision/low_precision_case.h"
 
 namespace bd {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()), IsaParam);
+INSTANTIATE_TEST_SUITE_P(Isas, ConvLowPrecisionTest, ::testing::ValuesIn(TestIsasOfBytes()),
+                         IsaParam);
 
 // Padding is the zero point; a zero in its place shows wherever a window reaches beyond the plane.
-TEST_P(ConvNarrowTest, DrawnShapes) {
+TEST_P(ConvLowPrecisionTest, DrawnShapes) {
   constexpr int kZeroPoints[] = {0, 3, 128, 201, 255};
   constexpr const char* kChains[] = {"", "", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)",
                                      "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)"};
   for (int i = 0; i < 500; ++i) {
-    NarrowCase c;
+    LowPrecisionCase c;
     c.shape = DrawnShape(rng_);
     c.src = rng_() % 2 ? u8 : bf16;
     c.dst = kDstTypes[rng_() % 3];
@@ -35,12 +36,12 @@ TEST_P(ConvNarrowTest, DrawnShapes) {
 }
 
 // Near zero and far from it, where swish goes other ways.
-TEST_P(ConvNarrowTest, Swish) {
+TEST_P(ConvLowPrecisionTest, Swish) {
   for (bool depthwise : {false, true}) {
     for (int64_t channels : {16, 20, 40}) {
       for (int64_t size : {3, 7, 17}) {
         for (int weight : {1, 127}) {
-          NarrowCase c;
+          LowPrecisionCase c;
           c.shape = Square(channels, size, channels, 3, 1, 1);
           c.shape.groups = depthwise ? channels : 1;
           c.bias = true;
@@ -61,8 +62,8 @@ TEST_P(ConvNarrowTest, Swish) {
 }
 
 // More products than floats count exactly.
-TEST_P(ConvNarrowTest, LargestDepthwiseSums) {
-  NarrowCase c;
+TEST_P(ConvLowPrecisionTest, LargestDepthwiseSums) {
+  LowPrecisionCase c;
   c.shape = Square(17, 31, 17, 31, 1, 0);
   c.shape.groups = 17;
   c.src_quantization = {1.f, 0};
@@ -74,16 +75,16 @@ TEST_P(ConvNarrowTest, LargestDepthwiseSums) {
   }
 }
 
-TEST_P(ConvNarrowTest, ChainsAndTypes) {
+TEST_P(ConvLowPrecisionTest, ChainsAndTypes) {
   for (DataType src : {u8, bf16}) {
-    ForChainsAndTypes([&](NarrowCase c) {
+    ForChainsAndTypes([&](LowPrecisionCase c) {
       c.src = src;
       Check(c, two_);
     });
   }
   // Products of matrices add any type, too.
   for (DataType sum : kDstTypes) {
-    NarrowCase c;
+    LowPrecisionCase c;
     c.shape = Square(20, 8, 37, 1, 1, 0);
     c.shape.src_layout = c.shape.dst_layout = Layout::nhwc;
     c.sum = sum;
@@ -93,9 +94,9 @@ TEST_P(ConvNarrowTest, ChainsAndTypes) {
   }
 }
 
-TEST_P(ConvNarrowTest, LargestSums) {
+TEST_P(ConvLowPrecisionTest, LargestSums) {
   for (int weight : {127, -127}) {
-    NarrowCase c;
+    LowPrecisionCase c;
     c.shape = Square(512, 3, 17, 3, 1, 1);
     c.dst = f32;
     c.src_quantization = {1.f, 0};
@@ -109,14 +110,14 @@ TEST_P(ConvNarrowTest, LargestSums) {
 }
 
 // Bounds of a chain beside those of bytes: within them, beyond one, beyond both, infinite.
-TEST_P(ConvNarrowTest, ClampsAndBytes) {
+TEST_P(ConvLowPrecisionTest, ClampsAndBytes) {
   for (const char* rest :
        {"eltwise(clip,alpha=-1000,beta=7)", "eltwise(clip,alpha=5,beta=5000)",
         "eltwise(clip,alpha=3000,beta=5000)", "eltwise(relu)",
         "eltwise(clip,alpha=-9000,beta=-8000)", "eltwise(clip,alpha=2,beta=2)"}) {
     for (int64_t oc : {16, 21}) {
       for (bool depthwise : {false, true}) {
-        NarrowCase c;
+        LowPrecisionCase c;
         c.shape = Square(oc, 8, oc, 3, 1, 1);
         c.shape.groups = depthwise ? oc : 1;
         c.rest = rest;
@@ -128,11 +129,11 @@ TEST_P(ConvNarrowTest, ClampsAndBytes) {
 }
 
 // Bytes of one more or less, and so fine that results are beyond int32 in their steps.
-TEST_P(ConvNarrowTest, SumsOfBytesAndFineSteps) {
+TEST_P(ConvLowPrecisionTest, SumsOfBytesAndFineSteps) {
   for (const char* rest : {"", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)"}) {
     for (float step : {3.7f, 1e-3f, 1e-9f, 1e-30f}) {
       for (bool depthwise : {false, true}) {
-        NarrowCase c;
+        LowPrecisionCase c;
         c.shape = Square(32, 9, 32, 3, 1, 1);
         c.shape.groups = depthwise ? 32 : 1;
         c.dst_quantization = {step, 17};
@@ -146,8 +147,8 @@ TEST_P(ConvNarrowTest, SumsOfBytesAndFineSteps) {
   }
 }
 
-TEST_P(ConvNarrowTest, LargerPlanes) {
-  NarrowCase c;
+TEST_P(ConvLowPrecisionTest, LargerPlanes) {
+  LowPrecisionCase c;
   c.shape = Square(80, 16, 96, 3, 1, 1);
   c.bias = true;
   c.rest = "eltwise(relu)";
@@ -158,28 +159,28 @@ TEST_P(ConvNarrowTest, LargerPlanes) {
   CheckTypes(c);
 }
 
-TEST(ConvNarrowPlanTest, OtherAlgorithmsSayWhyNot) {
-  NarrowCase c;
+TEST(ConvLowPrecisionPlanTest, OtherAlgorithmsSayWhyNot) {
+  LowPrecisionCase c;
   c.shape = Square(64, 14, 64, 3, 1, 1);
-  std::set<std::string> narrow;
+  std::set<std::string> low_precision;
   for (const Algorithm& a : ConvAlgorithms()) {
     const std::string reason = WhyNot(a, c.Desc(), Isa::kAvx512);
-    if (reason != "src is not float32") narrow.insert(a.name);
+    if (reason != "src is not float32") low_precision.insert(a.name);
   }
   for (const char* name : {"depthwise", "direct", "direct_plain", "gemm"}) {
-    EXPECT_EQ(narrow.erase(name), 1u) << name;
+    EXPECT_EQ(low_precision.erase(name), 1u) << name;
   }
-  for (const std::string& name : narrow) EXPECT_EQ(name.rfind("winograd", 0), 0u) << name;
+  for (const std::string& name : low_precision) EXPECT_EQ(name.rfind("winograd", 0), 0u) << name;
 }
 
-TEST(ConvNarrowPlanTest, ErrorsNameTheTypes) {
-  const auto error_of = [](const NarrowCase& c, DataType weights) {
+TEST(ConvLowPrecisionPlanTest, ErrorsNameTheTypes) {
+  const auto error_of = [](const LowPrecisionCase& c, DataType weights) {
     ConvPlan plan;
     ConvDesc d = c.Desc();
     d.types.weights = weights;
     return MakeConvPlan(d, Isa::kGeneric, 1, &plan);
   };
-  NarrowCase c;
+  LowPrecisionCase c;
   c.shape = Square(16, 4, 16, 3, 1, 1);
   EXPECT_EQ(error_of(c, DataType::s8), "");
   EXPECT_NE(error_of(c, f32).find("uint8 with int8 weights, not uint8 nChw16c"), std::string::npos);

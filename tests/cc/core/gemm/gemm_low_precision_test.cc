@@ -4,7 +4,8 @@
 namespace bd {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Isas, GemmNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()), IsaParam);
+INSTANTIATE_TEST_SUITE_P(Isas, GemmLowPrecisionTest, ::testing::ValuesIn(TestIsasOfBytes()),
+                         IsaParam);
 
 const GemmDesc kInputs[] = {
     Types(DataType::bf16, DataType::bf16), Types(DataType::f32, DataType::bf16),
@@ -12,7 +13,7 @@ const GemmDesc kInputs[] = {
     Types(DataType::s8, DataType::s8),     Types(DataType::f32, DataType::s8)};
 
 // With all types of C and of what is added to it.
-TEST_P(GemmNarrowTest, DrawnProducts) {
+TEST_P(GemmLowPrecisionTest, DrawnProducts) {
   constexpr DataType kTypes[] = {DataType::f32, DataType::bf16, DataType::u8};
   for (const GemmDesc& inputs : kInputs) {
     for (DataType dst : kTypes) {
@@ -26,7 +27,7 @@ TEST_P(GemmNarrowTest, DrawnProducts) {
 
 // A row that becomes bytes is of its own kind: enormous, infinite or not a number; its neighbours
 // do not notice.
-TEST_P(GemmNarrowTest, RowsOfFloatsOfAnyKind) {
+TEST_P(GemmLowPrecisionTest, RowsOfFloatsOfAnyKind) {
   constexpr int64_t m = 5, k = 90, n = 18;
   const GemmDesc desc = [] {
     GemmDesc d = Types(DataType::f32, DataType::s8);
@@ -52,7 +53,7 @@ TEST_P(GemmNarrowTest, RowsOfFloatsOfAnyKind) {
   }
 }
 
-TEST_P(GemmNarrowTest, ZeroPoints) {
+TEST_P(GemmLowPrecisionTest, ZeroPoints) {
   for (int zero_point : {0, 3, 128, 255}) {
     GemmDesc types = Types(DataType::u8, DataType::s8, DataType::u8);
     types.a_quantization.zero_point = types.tensors.dst.quantization.zero_point = zero_point;
@@ -61,7 +62,7 @@ TEST_P(GemmNarrowTest, ZeroPoints) {
 }
 
 // The largest sums: 255 times 127, as often as int32 allows.
-TEST_P(GemmNarrowTest, LargestSums) {
+TEST_P(GemmLowPrecisionTest, LargestSums) {
   GemmDesc types = Types(DataType::u8, DataType::s8);
   for (int zero_point : {0, 255}) {
     types.a_quantization = {1.f, zero_point};
@@ -88,7 +89,7 @@ TEST_P(GemmNarrowTest, LargestSums) {
 
 // Of 512 products below 1 the sum rounds 512 times, each time by at most 2^-24 of a partial sum
 // below 64.
-TEST_P(GemmNarrowTest, AccuracyOfBfloat16) {
+TEST_P(GemmLowPrecisionTest, AccuracyOfBfloat16) {
   constexpr int64_t m = 14, k = 512, n = 100;
   std::uniform_real_distribution<float> uniform(-1.f, 1.f);
   std::vector<uint16_t> a(m * k), b(k * n);
@@ -111,7 +112,7 @@ TEST_P(GemmNarrowTest, AccuracyOfBfloat16) {
   }
 }
 
-TEST(GemmNarrowPlanTest, ErrorsNameTheTypes) {
+TEST(GemmLowPrecisionPlanTest, ErrorsNameTheTypes) {
   const auto error_of = [](GemmDesc d, int64_t k) {
     GemmPlan plan;
     d.k = k;
