@@ -11,7 +11,7 @@ import tensorflow as tf
 from call import BLOCK, Array, blocks, plain_channels
 from make_call import definitions
 from quantized_numpy import BF16, real
-from valid_convs import window_results
+from valid_convs import splits_blocks, window_results
 
 _TYPES = ("float32", "bfloat16", "uint8")
 
@@ -119,6 +119,8 @@ def _conv(d, call):
     src, a = d.of(*_TYPES), call.attrs
     if "sum(" in a["post_ops"] and "nhwc" in (a["src_layout"], a["dst_layout"]):
         src = "float32"  # others take no such sum there
+    if a["algorithm"] == "direct" and splits_blocks(a):
+        src = "float32"  # others multiply whole blocks
     weights = {"float32": ("bfloat16", "int8"), "bfloat16": ("bfloat16", "float32")}
     _weights(d, call, d.of(*weights.get(src, ("int8",))))
     if src == "float32":

@@ -254,7 +254,7 @@ def conv_volume(d):
     )
 
 
-def _splits_blocks(a):
+def splits_blocks(a):
     """Whether groups are neither depthwise nor whole blocks: TensorFlow differentiates these."""
     sizes = a["weights_shape"][2], a["weights_shape"][3] // a["groups"]
     return a["groups"] > 1 and sizes != (1, 1) and any(size % BLOCK for size in sizes)
@@ -262,7 +262,7 @@ def _splits_blocks(a):
 
 def backward_weights(d):
     call = conv(d)
-    while any(call.attrs[name] for name in ("dst_part", "src_part")) or _splits_blocks(call.attrs):
+    while any(call.attrs[name] for name in ("dst_part", "src_part")) or splits_blocks(call.attrs):
         call = conv(d)
     a = call.attrs
     src = call.inputs[0][0].shape
