@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/base/casts.h"
 #include "absl/strings/str_join.h"
 
 namespace bd {
@@ -35,8 +36,11 @@ Status ReadQuantization(const std::string& name, DataType dtype, absl::Span<cons
   }
   const auto valid = [&] {
     const float scale = list[0], zero_point = list[1];
-    return scale > 0 && std::isfinite(scale) && std::isfinite(1 / scale) && zero_point >= 0 &&
-           zero_point <= 255 && zero_point == std::floor(zero_point);
+    // Threads that take subnormal numbers for zero decide as the others do.
+    const bool is_zero = absl::bit_cast<uint32_t>(zero_point) << 1 == 0;
+    return scale > 0 && std::isnormal(scale) && std::isfinite(1 / scale) &&
+           (is_zero || zero_point >= 1) && zero_point <= 255 &&
+           zero_point == std::floor(zero_point);
   };
   if (list.size() != 2 || !valid()) {
     return Invalid(name, "_quantization of a uint8 tensor must be [scale, zero_point], a positive ",

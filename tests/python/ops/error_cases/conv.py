@@ -183,6 +183,12 @@ CASES = {
     "src_quantization of a uint8 tensor must be": lambda: of_bytes(src_quantization=None),
     r"must be \[scale, zero_point\].*got \[0, 3\]": lambda: of_bytes(src_quantization=(0.0, 3)),
     r"must be \[scale, zero_point\].*got \[1, 3.5\]": lambda: of_bytes(src_quantization=(1.0, 3.5)),
+    r"must be \[scale, zero_point\].*got \[(1e-38|0), 3\]": lambda: of_bytes(
+        src_quantization=(1e-38, 3)
+    ),
+    r"must be \[scale, zero_point\].*got \[1, (1.4|0)": lambda: of_bytes(
+        src_quantization=(1, 1e-45)
+    ),
     "weights of int8 need weight_scales, one tensor": lambda: of_bytes(weight_scales=None),
     r"weight_scales must be \[33\]": lambda: of_bytes(weight_scales=tf.ones(3)),
     "dst_quantization of a uint8 tensor must be": lambda: of_bytes(dtype=tf.uint8),
