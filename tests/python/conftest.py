@@ -9,11 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["TF_BLOCKDNN_STRICT"] = "1"  # a bug of the rewriter fails the test
 
+import hypothesis  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from blocked_numpy import Blocked  # noqa: E402
 from tensorflow.python.ops.variables import default_variable_creator_v2  # noqa: E402
+
+# What is drawn is the same in each run but those that ask for a number of examples, and a busy
+# machine takes its time.
+hypothesis.settings.register_profile(
+    "tests",
+    deadline=None,
+    derandomize="TF_BLOCKDNN_EXAMPLES" not in os.environ,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+hypothesis.settings.load_profile("tests")
 
 
 def pytest_configure(config):

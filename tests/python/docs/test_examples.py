@@ -22,7 +22,7 @@ _PACKAGES = (
 
 def run(name: str, *arguments) -> subprocess.CompletedProcess:
     command = [sys.executable, "-c", _RUN, _PACKAGES, FOLDER / f"{name}.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
@@ -42,7 +42,7 @@ def test_a_server_that_cannot_start_ends(tmp_path):
     """It started its processes again and again; that is for those that have served."""
     (tmp_path / "saved_model.pb").write_text("dear")
     command = [sys.executable, FOLDER / "grpc_server.py", tmp_path, "0", "2"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1] == (
         "a process could not start; what it printed above says why"

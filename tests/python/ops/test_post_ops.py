@@ -5,7 +5,7 @@ import string
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tf_blockdnn as bd
@@ -235,7 +235,6 @@ def chains(draw):
     return chain
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 @given(chains())
 def test_text_comes_back(chain):
     assert PostOps.parse(chain.to_text()) == chain

@@ -169,7 +169,7 @@ small = st.integers(1, 3)
 layouts = st.sampled_from(["nhwc", "nChw16c"])
 
 
-@hypothesis.settings(max_examples=150, deadline=None)
+@hypothesis.settings(max_examples=150)
 @hypothesis.given(st.data())
 def test_any_convolution(data):
     draw = data.draw

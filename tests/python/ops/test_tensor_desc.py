@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tf_blockdnn as bd
 
 LAYOUTS = bd.TensorDesc.layouts()
-drawn = settings(max_examples=60, deadline=None, derandomize=True)
+drawn = settings(max_examples=60)
 
 
 @st.composite

@@ -83,7 +83,7 @@ def test_one_op_alone_is_no_region(rewrite, conv):
 
 
 # Random graphs of ops that may join a region, ops that may not, and constants.
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.data())
 def test_random_graphs_keep_their_values(data):
     steps = data.draw(

@@ -58,7 +58,7 @@ def test_pairs_are_multiplied_with_avx512_only(algorithm):
 def test_any_convolution(grouped, dst_layout, src_layout):
     """Everything at once, the corner where two special cases meet included."""
 
-    @settings(max_examples=40, deadline=None, derandomize=True)
+    @settings(max_examples=40)
     @given(data=st.data())
     def check_one(data):
         def draw(low, high):

@@ -41,7 +41,7 @@ def check(src, weights, depthwise_weights, **options):
     return ours
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_any_sizes(data):
     """Real numbers, since the order of sums is the same."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tf_blockdnn as bd
 
 pytestmark = pytest.mark.each_isa
-drawn = settings(max_examples=50, deadline=None, derandomize=True)
+drawn = settings(max_examples=50)
 
 DTYPES = ["float32", "bfloat16", "float16", "int32", "int8", "uint8"]
 GROUPS = {}  # layouts of the same dimensions

@@ -75,7 +75,7 @@ def test_rubbish_in_the_tail_does_not_come_through(group):
     np.testing.assert_array_equal(y, pack(model(x, 1, group), 16))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     layout=st.sampled_from(sorted(BLOCKED)),
     factors=st.tuples(st.integers(1, 12), st.integers(1, 12)),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import references
 import tensorflow as tf
+from resident import resident_bytes
 
 import tf_blockdnn as bd
 from tf_blockdnn.python.ops.products.rnn import pack_count
@@ -91,11 +92,6 @@ def test_same_attributes_other_weights(x, draw_weights, blocked):
         for w in weights:
             ours = conv_direct(blocked.pack(x), w, how="direct constant")
             expect(blocked, ours, x, w.numpy())
-
-
-def resident_bytes():
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * 4096
 
 
 def test_packed_weights_are_shared_and_freed(integers, blocked):
