@@ -29,7 +29,7 @@ from rich.progress import Progress
 REFERENCE = "tensorflow"
 TOLERANCE = 1e-3  # Of the reference's largest magnitude, in float32.
 # Random weights separate the classes of a picture little: this finds only what is not the network.
-NARROW_TOLERANCE = 0.5
+LOW_PRECISION_TOLERANCE = 0.5
 SETTINGS = ("TF_BLOCKDNN_MAX_ISA", "ONEDNN_MAX_CPU_ISA")
 FULL_WIDTH = 140
 
@@ -133,9 +133,9 @@ def measure(name: str, batch: int, threads: int, options, workshop: Workshop, hi
             if workers.start(peer, PEERS[peer], model, python):
                 numbers[peer] |= workers.running[peer].about
         tolerance = getattr(options, "tolerance", TOLERANCE)
-        narrow = {peer for peer in chosen if PEERS[peer].precision != "float32"}
+        rounding = {peer for peer in chosen if PEERS[peer].precision != "float32"}
         differences = workers.check(
-            REFERENCE, lambda peer: NARROW_TOLERANCE if peer in narrow else tolerance
+            REFERENCE, lambda peer: LOW_PRECISION_TOLERANCE if peer in rounding else tolerance
         )
         for peer, difference in differences.items():
             numbers[peer] |= difference.to_json()

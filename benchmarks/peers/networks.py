@@ -89,7 +89,7 @@ def _way(bd, tf, folder: str, way: str) -> Callable:
     return call
 
 
-def tf_blockdnn_narrow(
+def tf_blockdnn_low_precision(
     folder: str, inputs: Mapping[str, np.ndarray], threads: int, *, precision: str
 ) -> Run:
     """The SavedModel after tf_blockdnn.optimize(precision=...), int8 with made-up pictures."""
@@ -237,7 +237,7 @@ PEERS = {
     **{
         f"tf_blockdnn-{precision}": Peer(
             f"tf_blockdnn, {precision}",
-            functools.partial(tf_blockdnn_narrow, precision=precision),
+            functools.partial(tf_blockdnn_low_precision, precision=precision),
             _OURS,
             modules=_OURS,
             precision=precision.removesuffix("-dynamic"),

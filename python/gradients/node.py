@@ -10,7 +10,7 @@ from ..ops.call import Called
 from ..tensorflow_private import context
 
 # What no gradient takes but those of the ops that move any element.
-_NARROW = (tf.uint8, tf.int8, tf.bfloat16, tf.float16)
+_LOW_PRECISION = (tf.uint8, tf.int8, tf.bfloat16, tf.float16)
 GRADIENTS: dict[str, Callable] = {}  # op -> the gradient, as TensorFlow calls one
 
 
@@ -26,7 +26,7 @@ def gradient_of(op: str, any_type: bool = False, sources: tuple = ()) -> Callabl
         def gradient(op, *upstream):
             called = Called(op)
             if not any_type:
-                _refuse_narrow(op, called, sources)
+                _refuse_low_precision(op, called, sources)
             return function(called, *upstream)
 
         GRADIENTS[f"Blockdnn{op}"] = gradient
@@ -35,12 +35,12 @@ def gradient_of(op: str, any_type: bool = False, sources: tuple = ()) -> Callabl
     return register
 
 
-def _refuse_narrow(op, called: Called, sources: tuple) -> None:
+def _refuse_low_precision(op, called: Called, sources: tuple) -> None:
     """Raises InvalidArgument if the op reads or writes what is not float32."""
     first, *others = op.inputs
     allowed = first is not None and first.dtype in sources
     for tensor in (*([] if allowed else [first]), *others, called.dst):
-        if tensor is not None and tensor.dtype in _NARROW:
+        if tensor is not None and tensor.dtype in _LOW_PRECISION:
             raise invalid(
                 f"{op.type} of {tensor.dtype.name} has no gradient; train it in float32, or put "
                 "tf.stop_gradient after it"

@@ -173,9 +173,9 @@ class BlockedLayer:
     @property
     def is_float32(self) -> bool:
         """Whether the weights are float32, so that our kernels may compute: also where a mixed
-        policy asks for narrower activations, which kernels do not have yet."""
-        narrow_or_not = ("float32", "float16", "bfloat16")
-        return self.variable_dtype == "float32" and self._policy_dtype in narrow_or_not
+        policy asks for activations of lower precision, which kernels do not have yet."""
+        policies = ("float32", "float16", "bfloat16")
+        return self.variable_dtype == "float32" and self._policy_dtype in policies
 
     @property
     def computes_itself(self) -> bool:

@@ -22,10 +22,10 @@ class Dense(BlockedLayer, keras.layers.Dense):
 
     @property
     def computes_itself(self) -> bool:
-        """Plain and under a mixed policy it does not: Keras's compute_dtype is narrow then."""
+        """Plain and under a mixed policy not: Keras's compute_dtype has low precision."""
         blocked = self.reads_blocked or self.writes_blocked
-        narrow = self._policy_dtype != "float32" and not blocked
-        return self.is_float32 and not narrow and self.quantization_mode is None
+        mixed = self._policy_dtype != "float32" and not blocked
+        return self.is_float32 and not mixed and self.quantization_mode is None
 
     def quantize(self, mode=None, type_check=True, *config, **options):
         """As Keras's own layer, which refuses classes derived from it, of which this is one."""

@@ -7,7 +7,7 @@ import tensorflow as tf
 from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
 from .arguments import invalid, quantization
 from .movement.reorder import reorder
-from .post_op_entry import NARROW, TensorOperand, place_of
+from .post_op_entry import LOW_PRECISION, TensorOperand, place_of
 from .post_ops import PostOps
 from .steps import Step
 
@@ -125,7 +125,9 @@ class Destination:
         raise ValueError(f"the operand must have {wanted}; got {dims}")
 
 
-def bind_post_ops(post_ops, args, dst, to: Destination, narrow: bool = False) -> tuple[str, list]:
+def bind_post_ops(
+    post_ops, args, dst, to: Destination, low_precision: bool = False
+) -> tuple[str, list]:
     """The op attribute `post_ops` and the inputs `args`.
 
     Args:
@@ -133,7 +135,7 @@ def bind_post_ops(post_ops, args, dst, to: Destination, narrow: bool = False) ->
       args: the operands that the chain calls #0, #1, ...
       dst: what sums without operand read, or None.
       to: what the chain is applied to.
-      narrow: whether the op takes operands of other types than float32 (`with_sum`).
+      low_precision: whether the op takes operands of other types than float32 (`with_sum`).
 
     Raises:
       InvalidArgument: one line that names the entry and the remedy.
@@ -142,7 +144,7 @@ def bind_post_ops(post_ops, args, dst, to: Destination, narrow: bool = False) ->
     args, bound, used = list(args), [], False
     for i, entry in enumerate(chain.entries):
         try:
-            entry, used = _bind(entry, args, dst, to, narrow), used or _reads_dst(entry)
+            entry, used = _bind(entry, args, dst, to, low_precision), used or _reads_dst(entry)
         except ValueError as error:
             raise invalid(f'post_ops entry {i} "{entry}": {error}') from None
         bound.append(str(entry))
@@ -159,15 +161,15 @@ def with_sum(post_ops: str, args: list) -> tuple[str, list, list]:
       InvalidArgument: there are several.
     """
     args = [tf.convert_to_tensor(arg) for arg in args]
-    narrow = [i for i, arg in enumerate(args) if arg.dtype in NARROW]
-    if not narrow:
+    others = [i for i, arg in enumerate(args) if arg.dtype in LOW_PRECISION]
+    if not others:
         return post_ops, args, []
-    if len(narrow) > 1:
+    if len(others) > 1:
         raise invalid(
-            f'one operand of post_ops "{post_ops}" may be other than float32, not {len(narrow)}; '
+            f'one operand of post_ops "{post_ops}" may be other than float32, not {len(others)}; '
             "reorder the others"
         )
-    order = [i for i in range(len(args)) if i != narrow[0]] + narrow
+    order = [i for i in range(len(args)) if i != others[0]] + others
     entries = []
     for entry in PostOps.parse(post_ops).entries:
         if isinstance(entry.operand, str):
@@ -175,23 +177,23 @@ def with_sum(post_ops: str, args: list) -> tuple[str, list, list]:
             operand = f"#{order.index(index)}" + (f"@{offset}" if offset else "")
             entry = replace(entry, operand=operand)
         entries.append(str(entry))
-    return ";".join(entries), [args[i] for i in order[:-1]], [args[narrow[0]]]
+    return ";".join(entries), [args[i] for i in order[:-1]], [args[others[0]]]
 
 
 def _reads_dst(entry: Step) -> bool:
     return entry.kind == "sum" and entry.operand is None
 
 
-def _bind(entry: Step, args: list, dst, to: Destination, narrow: bool) -> Step:
+def _bind(entry: Step, args: list, dst, to: Destination, low_precision: bool) -> Step:
     """The entry with the operand, if that is a tensor, appended to `args` and named."""
     operand = entry.operand
     if _reads_dst(entry):
         if dst is None:
             raise ValueError("it adds the previous contents of dst; give them as dst=...")
-        operand = TensorOperand(tf.convert_to_tensor(dst) if narrow else dst)
+        operand = TensorOperand(tf.convert_to_tensor(dst) if low_precision else dst)
     if not isinstance(operand, TensorOperand):
         return entry
-    if operand.value.dtype in NARROW and not narrow:
+    if operand.value.dtype in LOW_PRECISION and not low_precision:
         raise ValueError(f"the operand is {operand.value.dtype.name}, not float32; cast it")
     if entry.kind == "binary" and not entry.shape:
         entry = replace(entry, shape=to.shape_of(operand.shape))

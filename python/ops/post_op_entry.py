@@ -61,7 +61,7 @@ SHAPES = ("scalar", "channel", "sample_channel", "tensor")
 
 _INDEX = re.compile(r"#([0-9]+)(?:@([0-9]+))?")
 _NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-NARROW = (tf.bfloat16, tf.uint8)  # what one operand of some ops may be
+LOW_PRECISION = (tf.bfloat16, tf.uint8)  # what one operand of some ops may be
 
 
 class TensorOperand:
@@ -77,7 +77,7 @@ class TensorOperand:
         if not tf.is_tensor(value):
             value = np.array(value, np.float32)
             value.flags.writeable = False
-        elif value.dtype not in (tf.float32, *NARROW):
+        elif value.dtype not in (tf.float32, *LOW_PRECISION):
             raise ValueError(f"the operand is {value.dtype.name}, not float32; cast it")
         self.value = value
         self.shape = tf.TensorShape(value.shape)

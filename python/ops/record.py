@@ -179,7 +179,7 @@ class Record:
     # The NodeDef.
 
     @property
-    def is_narrow(self) -> bool:
+    def is_low_precision(self) -> bool:
         """Whether it reads or writes another type than float32."""
         return (self.src_dtype, self.dtype) != (FLOAT32, FLOAT32)
 

@@ -1,4 +1,4 @@
-"""Tensors of narrow types and what they stand for, in NumPy, written from the definition."""
+"""Tensors of low-precision types and what they stand for, in NumPy, written from the definition."""
 
 import numpy as np
 import tensorflow as tf

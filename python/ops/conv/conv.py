@@ -162,7 +162,7 @@ def conv(
     if isinstance(weights, np.ndarray) and weights.dtype != np.float32:
         weights = tf.convert_to_tensor(weights)  # or they would become float32
     to = Destination(weights_shape[-1], layout=dst_layout, like=src, quantization=sum_quantization)
-    post_ops, args, sums = with_sum(*bind_post_ops(post_ops, args, dst, to, narrow=True))
+    post_ops, args, sums = with_sum(*bind_post_ops(post_ops, args, dst, to, low_precision=True))
     attributes = {
         "channels": weights_shape[2] * groups if channels is None else channels,
         "weights_shape": weights_shape,

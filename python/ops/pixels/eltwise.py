@@ -117,7 +117,7 @@ def eltwise(
     channels = static_channels(src, layout, channels)
     rank = src.shape.rank if layout == NHWC else 4
     to = Destination(channels, rank, layout, like=src, quantization=sum_quantization)
-    post_ops, args = bind_post_ops(post_ops, args, dst, to, narrow=True)
+    post_ops, args = bind_post_ops(post_ops, args, dst, to, low_precision=True)
     if rank not in (4, None):
         for entry in PostOps.parse(post_ops).entries:
             if entry.kind == "sum" or entry.shape == "tensor":

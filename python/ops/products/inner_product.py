@@ -114,10 +114,10 @@ def inner_product(
 
     Args:
       src: float32, [.., ic]; any rank of 1 and more. Or bfloat16, with weights of bfloat16.
-      weights: float32, [ic, oc]. Or bfloat16 or int8: weights stay narrow in memory, and arithmetic
-        with a src of float32 is that of float32. bfloat16 is multiplied by bfloat16. Or uint8
-        [ceil(ic / 2), oc], two numbers of 4 bits a byte: its lower bits are an even row, its upper
-        bits the next one; give weights_shape and group.
+      weights: float32, [ic, oc]. Or bfloat16 or int8: weights stay in that type in memory, and
+        arithmetic with a src of float32 is that of float32. bfloat16 is multiplied by bfloat16. Or
+        uint8 [ceil(ic / 2), oc], two numbers of 4 bits a byte: its lower bits are an even row, its
+        upper bits the next one; give weights_shape and group.
       args: float32 operands that the chain calls #0, #1, ... A channel operand has
         oc elements, a sample_channel operand is [N, oc] with N the result's first
         dimension; a tensor operand and the operand of sum have the result's shape.

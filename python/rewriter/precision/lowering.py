@@ -18,7 +18,7 @@ class Layer:
     Attributes:
         node: its name in the report.
         dtype: of what it reads: "uint8", "bfloat16", or "float32" where it lost too much; of its
-            weights, where only they are narrow.
+            weights, where only they have low precision.
         method: how the quantization of its result was found: "min-max" or "mse"; empty where there
             is none.
         scale, zero_point: of its result, where that is uint8.
@@ -46,7 +46,7 @@ class Lowering:
         moments: convolution -> those of what it reads, where there are few taps.
         rows: tensor that products read -> some rows of it.
         keep: the convolutions that stay float32.
-        tensors: which are narrow and have a range of their own, in the order in which they run.
+        tensors: of low precision and with a range of their own, in the order in which they run.
         convolutions: what is lowered: name, source and payload in float32.
         layers: what became of each convolution.
         left: (node, reason) of each product that no way to lower this precision changes.
@@ -80,7 +80,7 @@ class Lowering:
 
     @property
     def makes_bytes(self) -> bool:
-        """Whether what is stored narrow is integers; else it is bfloat16."""
+        """Whether what is stored in low precision is integers; else it is bfloat16."""
         return self.precision.startswith("int")
 
     @property
@@ -95,10 +95,10 @@ class Lowering:
 
     @property
     def convolves(self) -> bool:
-        """Whether convolutions read narrow tensors."""
+        """Whether convolutions read low-precision tensors."""
         return self.precision in ("bf16", "int8")
 
     @property
     def weights_only(self) -> bool:
-        """Whether weights are stored narrow, and all tensors and arithmetic stay float32."""
+        """Whether weights alone are stored in low precision; tensors and arithmetic are float32."""
         return self.precision.endswith("-weights")

@@ -1,4 +1,4 @@
-"""Finds the layers that lose most, by what the outputs lose where parts of a network are narrow."""
+"""Finds the layers that lose most, by what outputs lose where parts have low precision."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,7 @@ from itertools import islice
 def worst_first(
     layers: Sequence[str], lost_by: Callable[[Sequence[str]], float], least: float = 0.0
 ) -> Iterator[tuple[str, float]]:
-    """(layer, what is lost where it alone is narrow) from the one that loses most.
+    """(layer, what is lost where it alone has low precision) from the one that loses most.
 
     Errors of layers are nearly independent, so the energies that they leave at an output add up,
     and no layer loses more than a part of the network that it is in. So only the part that loses
@@ -17,7 +17,7 @@ def worst_first(
 
     Args:
         layers: in the order in which they run.
-        lost_by: the energy of what is lost where these alone are narrow.
+        lost_by: the energy of what is lost where these alone have low precision.
         least: the search ends where all parts lose less.
     """
     parts = [(-lost_by(layers), 0, list(layers))] if layers else []

@@ -3,7 +3,7 @@
 import re
 
 import keras
-import narrow_calls
+import low_precision_calls
 import numpy as np
 import references
 import tensorflow as tf
@@ -303,7 +303,7 @@ def _batch_norm(a, src, gamma, beta):
 
 
 def _reorder(a, src, *into):
-    y = narrow_calls.reordered(a, src, *into)
+    y = low_precision_calls.reordered(a, src, *into)
     layout = a["dst_layout"]
     return y if y is None else _finish({"post_ops": ""}, y, (), layout, y.shape[-1], 0.0)
 
@@ -397,6 +397,6 @@ def expected(call):
         return None  # TensorFlow's own ops end the process where they have [2**31 - 1, 2, 0]
     attrs = {name: plain(value) for name, value in attrs_of(call).items()}
     define = OPS[call.op]
-    if narrow_calls.is_narrow(call, attrs):
-        return narrow_calls.expected(call, attrs, define)
+    if low_precision_calls.is_low_precision(call, attrs):
+        return low_precision_calls.expected(call, attrs, define)
     return define(attrs, *(array.draw() for array in call.arrays()))

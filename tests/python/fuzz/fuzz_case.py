@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 from call import BLOCK, Draw, blocks
 from definitions import expected
+from low_precision_calls import in_low_precision
 from make_call import definitions, eagerly, in_graph, in_region
-from narrow_calls import narrowed
 from spoil import spoiled, wild
 from valid_calls import MAKERS
 
@@ -34,7 +34,7 @@ def draw_call(seed, index, op=None, kind=None):
         return wild(d, op), kind
     call = MAKERS[op](d)
     if d.chance(0.4):
-        call = narrowed(d, call)
+        call = in_low_precision(d, call)
     return (spoiled(d, call) if kind == "near" else call), kind
 
 

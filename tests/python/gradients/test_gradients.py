@@ -128,7 +128,7 @@ def test_a_part_of_nothing(floats):
 def test_a_source_of_bfloat16(layout, kernel, strides, groups, floats):
     """Products round to bfloat16 what they read, sums and the weights' gradient are float32."""
     if groups > 1 and layout == "nhwc":
-        pytest.skip("depthwise convolutions of plain tensors have no narrow form")
+        pytest.skip("depthwise convolutions of plain tensors have no low-precision form")
 
     def ours(x, weights):
         options = dict(strides=strides, groups=groups, src_layout=layout, dst_layout=layout)

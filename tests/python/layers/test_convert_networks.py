@@ -139,8 +139,8 @@ def _network(policy="float32"):
         keras.config.set_dtype_policy(before)
 
 
-@pytest.mark.parametrize(("isa", "narrow"), [("avx512", 0), ("avx512_bf16", 2)])
-def test_mixed_bfloat16_forward_and_backward(monkeypatch, isa, narrow):
+@pytest.mark.parametrize(("isa", "in_bfloat16"), [("avx512", 0), ("avx512_bf16", 2)])
+def test_mixed_bfloat16_forward_and_backward(monkeypatch, isa, in_bfloat16):
     """Weights and their gradients are float32, and nearer to float32's than Keras's own; products
     are those of bfloat16 where the CPU has them and no algorithm saves as much."""
     monkeypatch.setattr(native, "active_isa", lambda: isa)
@@ -163,7 +163,7 @@ def test_mixed_bfloat16_forward_and_backward(monkeypatch, isa, narrow):
         assert off < max(0.02, 1.2 * own)
     graph = tf.function(lambda x: ours(x, training=True)).get_concrete_function(x).graph
     convolutions = [op for op in graph.get_operations() if op.type == "BlockdnnConv"]
-    assert [op.inputs[0].dtype for op in convolutions].count(tf.bfloat16) == narrow
+    assert [op.inputs[0].dtype for op in convolutions].count(tf.bfloat16) == in_bfloat16
     assert ours(x).dtype == theirs(x).dtype
     ours.compile("sgd", loss)
     ours.fit(x, np.arange(8), verbose=0)

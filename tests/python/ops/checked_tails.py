@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from call import BLOCK, Draw
+from low_precision_calls import in_low_precision
 from make_call import definitions, eagerly, in_graph
-from narrow_calls import narrowed
 from valid_calls import MAKERS
 
 import tf_blockdnn as bd
@@ -78,7 +78,7 @@ def drawn(op, name, dtype):
         d = Draw(0, index)
         call = MAKERS[op](d)
         if dtype != "float32":
-            call = narrowed(d, call)
+            call = in_low_precision(d, call)
         for i, argument in enumerate(definitions()[op].input_arg):
             for j, array in enumerate(call.inputs[i]):
                 named = f"{argument.name}[{j}]" if argument.number_attr else argument.name

@@ -61,7 +61,7 @@ def test_every_call_is_direct_and_the_same(network):
 
 
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
-def test_narrow_networks_are_called_directly(network, precision):
+def test_low_precision_networks_are_called_directly(network, precision):
     """Their weights lie in memory of float32, which a Bitcast reads as what they are."""
     calibration = [image()] if precision == "int8" else None
     fast = bd.optimize(

@@ -96,7 +96,7 @@ def test_recurrent_layers_and_products():
 
 
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
-def test_regions_of_narrow_tensors(network, precision):
+def test_regions_of_low_precision_tensors(network, precision):
     """Buffers of one and two bytes an element, kept apart and used again."""
     data = np.concatenate([image(4, seed=seed) for seed in range(4)])
     low, direct = {"precision": precision, "calibration": data}, bd.Options(algorithm="direct")

@@ -59,7 +59,7 @@ def widen(body: Body, context: Context) -> dict:
         inputs = [_read(view, node, ref, types, casts) for ref in node.inputs]
         if inputs != node.inputs:
             view.set_inputs(node, inputs)
-    view.fetches = [_narrow(view, ref, types, casts) for ref in view.fetches]
+    view.fetches = [_cast_to_bfloat16(view, ref, types, casts) for ref in view.fetches]
     for node in nodes:
         cast = view.node(node.name)
         if _is_idle(cast) and not (view.has_control_edges(node.name) or view.is_fetched(node.ref)):
@@ -108,12 +108,12 @@ def _read(view: GraphView, reader: Node, ref: Ref, types, casts) -> Ref:
     """What the node reads in the place of `ref`: float32 if it is widened, else the old type."""
     was = types.get(ref.node)
     if reader.name in types:
-        is_narrow = was is None and dtype(view, ref) == _BF16
-        return _cast(view, ref, FLOAT32, casts) if is_narrow else ref
-    return _narrow(view, ref, types, casts)
+        is_low_precision = was is None and dtype(view, ref) == _BF16
+        return _cast(view, ref, FLOAT32, casts) if is_low_precision else ref
+    return _cast_to_bfloat16(view, ref, types, casts)
 
 
-def _narrow(view: GraphView, ref: Ref, types, casts) -> Ref:
+def _cast_to_bfloat16(view: GraphView, ref: Ref, types, casts) -> Ref:
     """The tensor as bfloat16, if it was that."""
     was = types.get(ref.node)
     return _cast(view, ref, _BF16, casts) if was and was[ref.port] == _BF16 else ref

@@ -40,7 +40,11 @@ def fuse_pool(body: Body, context: Context) -> None:
     """Joins a convolution with the max pooling of 2x2 behind it, where Winograd stores maxima."""
     for node, first in _pairs(body, Pool):
         conv, pool = first.payload, node.payload
-        if (pool.kind, pool.ksize, pool.strides) != ("max", _WINDOW, _WINDOW) or pool.is_narrow:
+        if (pool.kind, pool.ksize, pool.strides) != (
+            "max",
+            _WINDOW,
+            _WINDOW,
+        ) or pool.is_low_precision:
             continue
         sizes = None if conv.src_part or first.roles != ("src",) else _source_sizes(body, first)
         if sizes and _adds_no_padding(body, first, pool) and _pools_tiles(conv, sizes):
@@ -56,7 +60,7 @@ def _pairs(body: Body, kind: type[Record]):
         conv = first.payload
         if not isinstance(conv, Conv) or conv.dst_layout != BLOCKED or conv.dst_part:
             continue
-        if not conv.is_narrow and body.view.is_only_for(first.ref, node):
+        if not conv.is_low_precision and body.view.is_only_for(first.ref, node):
             yield node, first
 
 
@@ -75,7 +79,7 @@ def _is_pointwise(conv: Conv) -> bool:
 
 def _is_depthwise(conv: Conv) -> bool:
     """Whether each block of the result depends on the same block of the source alone."""
-    if conv.src_part or conv.dst_part or conv.is_narrow or conv.is_typed:
+    if conv.src_part or conv.dst_part or conv.is_low_precision or conv.is_typed:
         return False
     in_blocks = conv.src_layout == conv.dst_layout == BLOCKED
     return in_blocks and conv.groups == conv.in_channels == conv.channels

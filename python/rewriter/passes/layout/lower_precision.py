@@ -1,10 +1,10 @@
 """Lets convolutions read and write bfloat16 or bytes, and what lies between them.
 
-Products and recurrent layers multiply so, too, but read and write float32 (narrow_weights.py).
+Products and recurrent layers multiply so, too, but read and write float32 (low_precision_weights).
 
-A tensor is narrow where a convolution reads it, and from there back through all that only moves or
-pools. Who else reads it and takes no narrow type gets it back as float32, by a reorder; a source
-that nobody can write narrow becomes so by one. So no narrow tensor is without a convolution.
+A tensor has low precision where a convolution reads it, and from there back through all that only
+moves or pools. Who else reads it, and takes float32 alone, gets that by a reorder; a source that
+nobody can write in low precision becomes so by one. So none of these is without a convolution.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,8 +35,8 @@ from ...precision.quantize import (
     round_weights,
 )
 from ...report import Precision, Report
-from .narrow import joined_values, narrow_tensors, write_types
-from .narrow_weights import MOST_PRODUCTS, narrow_weights, snr_of, sources_of_products
+from .low_precision_tensors import joined_values, low_precision_tensors, write_types
+from .low_precision_weights import MOST_PRODUCTS, low_precision_weights, snr_of, sources_of_products
 from .open_squeeze_excite import open_squeeze_excite
 
 _FASTER = '{}: convolutions of bfloat16 run in float32; precision="bf16" makes them bfloat16'
@@ -50,7 +50,7 @@ _MULTIPLY = frozenset(
 
 
 def lower_precision(body: Body, context: Context) -> None:
-    """With `precision`, makes convolutions and what lies between them, or weights alone, narrow."""
+    """Gives `precision` to convolutions and what lies between them, or to weights alone."""
     lowering = context.lowering
     if lowering is None:
         return _lower_as_it_was(body, context)
@@ -59,14 +59,14 @@ def lower_precision(body: Body, context: Context) -> None:
     if lowering.observing and lowering.looks_at_rows and body.place is None:
         lowering.rows = sources_of_products(body)
     if not lowering.observing:
-        narrow_weights(body, lowering, context.report)
+        low_precision_weights(body, lowering, context.report)
         if not lowering.weights_only:
             _round_attention(body, lowering)
         _name_what_stays(body, lowering, context)
 
 
 def _lower_tensors(body: Body, lowering: Lowering, context: Context) -> None:
-    """Makes convolutions and what lies between them narrow."""
+    """Gives convolutions and what lies between them low precision."""
     if body.place is not None:  # Nobody has seen the values of a loop's or a branch's tensors.
         if lowering.is_int8:
             return
@@ -113,26 +113,28 @@ def _name_what_stays(body: Body, lowering: Lowering, context: Context) -> None:
 def _lower_as_it_was(body: Body, context: Context) -> None:
     """Lets what computed in bfloat16 before `widen` do so again."""
 
-    def was_narrow(node: Node) -> bool:
+    def was_low_precision(node: Node) -> bool:
         return body.label(node.payload.origin) in context.bfloat16
 
     def is_product(node: Node) -> bool:
-        return isinstance(node.payload, InnerProduct) and was_narrow(node)
+        return isinstance(node.payload, InnerProduct) and was_low_precision(node)
 
     if not context.bfloat16:
         return
     reason, report = slow_in_bf16(), context.report
     lowering = Lowering("bf16-weights" if reason else "bf16", to_nearest=True)
     if reason is None:
-        _lower(body, lowering, was_narrow, report)
+        _lower(body, lowering, was_low_precision, report)
         layers = [layer for layer in lowering.layers if layer.dtype != "float32"]
         lowering.layers = []
     else:  # They run in float32, without the rounding that TensorFlow does after each op.
         convolutions = [n for n in body.view.topological() if is_candidate(n, False)]
-        layers = [Layer(body.label(n.name), "float32") for n in convolutions if was_narrow(n)]
+        layers = [
+            Layer(body.label(n.name), "float32") for n in convolutions if was_low_precision(n)
+        ]
         if layers and _FASTER.format(reason) not in report.notes:
             report.notes.append(_FASTER.format(reason))
-    narrow_weights(body, lowering, report, is_product)
+    low_precision_weights(body, lowering, report, is_product)
     layers += lowering.layers
     if not layers:
         return
@@ -144,17 +146,17 @@ def _lower_as_it_was(body: Body, context: Context) -> None:
 def _lower(
     body: Body, lowering: Lowering, wanted: Callable[[Node], bool], report: Report
 ) -> set[str]:
-    """Makes those convolutions narrow that are wanted so; returns their names."""
+    """Gives low precision to convolutions that are to have it; returns their names."""
     convolutions = [n for n in body.view.topological() if is_candidate(n, lowering.is_int8)]
     lowered = {n.name for n in convolutions if wanted(n)}
     if lowering.is_int8 and (slow := slow_in_int8(body, map(body.view.node, lowered))):
         report.notes.append(slow)
     open_squeeze_excite(body, lowered)
-    narrow = narrow_tensors(body.view, lowered)
-    joined = joined_values(body.view, narrow)
+    tensors = low_precision_tensors(body.view, lowered)
+    joined = joined_values(body.view, tensors)
     if body.place is None:
         place = {n.name: i for i, n in enumerate(body.view.topological())}
-        seen = narrow.difference(joined)
+        seen = tensors.difference(joined)
         lowering.tensors = sorted(seen, key=lambda ref: (place[ref.node], ref.port))
         lowering.convolutions = [
             (n.name, n.src, n.payload) for n in convolutions if n.name in lowered
@@ -170,7 +172,7 @@ def _lower(
             body,
             lowering.dtype,
             dict.fromkeys(lowered, fields),
-            narrow,
+            tensors,
             lambda ref: _choice(ref, lowering, joined).quantization if lowering.is_int8 else (),
             joined,
         )
@@ -217,9 +219,15 @@ def _weights_of(node: Node, lowering: Lowering) -> dict:
 
 
 def is_candidate(node: Node, is_int8: bool) -> bool:
-    """Whether it is a convolution that could work on narrow tensors."""
+    """Whether it is a convolution that could work on low-precision tensors."""
     conv = node.payload
-    if not isinstance(conv, Conv) or conv.is_narrow or conv.pool or conv.dst_part or conv.src_part:
+    if (
+        not isinstance(conv, Conv)
+        or conv.is_low_precision
+        or conv.pool
+        or conv.dst_part
+        or conv.src_part
+    ):
         return False
     if is_int8 and conv.taps > MOST_PRODUCTS:
         return False

@@ -32,8 +32,8 @@ from ...precision.carried import byte_of, multiples
 from ...precision.lowering import Layer
 from ...precision.quantize import LEVELS, Quantization, as_int4
 from ...report import Precision
+from .low_precision_tensors import low_precision_tensors, sources, write_types
 from .lower_precision import is_candidate
-from .narrow import narrow_tensors, sources, write_types
 
 _METHOD = "the model's own"
 
@@ -49,12 +49,12 @@ def lower_quantized(body: Body, context: Context) -> None:
     lowered = _lowered(body, known, context)
     if known:
         stored = _absorb(body, known, lowered)
-        narrow = narrow_tensors(view, lowered, known.__contains__) | stored
+        tensors = low_precision_tensors(view, lowered, known.__contains__) | stored
         for node in view.topological():
-            if isinstance(node.payload, FakeQuantize) and node.ref in narrow:
+            if isinstance(node.payload, FakeQuantize) and node.ref in tensors:
                 _write_rounding(node)
         fields = _fields_of(body, known, layers)
-        write_types(body, UINT8, dict.fromkeys(lowered, fields), narrow, known.get)
+        write_types(body, UINT8, dict.fromkeys(lowered, fields), tensors, known.get)
     layers += _store_products(body)
     if layers and context.lowering is None:
         context.report.precision = Precision("int8", layers, [], 0)
@@ -82,7 +82,7 @@ def _hands_on(node: Node) -> bool:
     if payload is None:
         return node.op == "Identity"
     moves = isinstance(payload, Concat | Reorder | Reshape)
-    return (moves or (payload.keeps and not payload.makes_numbers)) and not payload.is_narrow
+    return (moves or (payload.keeps and not payload.makes_numbers)) and not payload.is_low_precision
 
 
 def _read(node: Node) -> list[Ref]:

@@ -1,7 +1,7 @@
-"""Takes squeeze-and-excitation apart where its source is narrow.
+"""Takes squeeze-and-excitation apart where its source has low precision.
 
-The op reads and writes float32. A mean of narrow numbers, the op on that one pixel, and a product
-of narrow numbers by the scales leave everything large narrow.
+The op reads and writes float32. A mean of low-precision numbers, the op on that one pixel, and a
+product of low-precision numbers by the scales leave everything large in low precision.
 """
 
 from dataclasses import replace

@@ -23,7 +23,7 @@ def _dense(match: Match) -> Conv:
     outputs = weights.shape[1]
     require(weights.shape[0] == channels and min(channels, outputs) >= BLOCK)
     lowering = match.context.lowering
-    # Else only products become narrow.
+    # Else only products become so.
     require(lowering is None or lowering.convolves or lowering.weights_only)
     require(match.context.leave.get(match.body.label(root)) != AS_PRODUCT)
     return Conv(

@@ -1,4 +1,4 @@
-"""Which tensors become narrow, where reorders stand, and what the numbers lose."""
+"""Which tensors get low precision, where reorders stand, and what the numbers lose."""
 
 import numpy as np
 import pytest
@@ -101,14 +101,14 @@ def added(weights):
     ("block", "count", "reorders"),
     [(residual, 4, 1), (inverted, 6, 2), (excited, 6, 2), (added, 6, 1)],
 )
-def test_blocks_stay_narrow_from_the_input_to_the_head(
+def test_blocks_stay_low_precision_from_the_input_to_the_head(
     weights, lower, block, count, reorders, precision
 ):
     result = lower(block(weights), precision)
-    narrow = {"int8": "u8", "bf16": "bf16"}[precision]
+    dtype = {"int8": "u8", "bf16": "bf16"}[precision]
     convolutions = result.types("Conv")
-    assert convolutions.count((narrow, narrow)) == count - 1
-    assert convolutions.count((narrow, "f32")) == 1  # the head
+    assert convolutions.count((dtype, dtype)) == count - 1
+    assert convolutions.count((dtype, "f32")) == 1  # the head
     # The input changes type and layout at once; the head leaves as float32.
     assert len(result.report.reorders) == reorders
     assert result.report.precision.count == count
@@ -118,11 +118,11 @@ def test_blocks_stay_narrow_from_the_input_to_the_head(
 
 
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
-def test_squeeze_and_excitation_reads_and_scales_narrow_tensors(weights, lower, precision):
+def test_squeeze_and_excitation_reads_and_scales_low_precision_tensors(weights, lower, precision):
     result = lower(excited(weights), precision)
-    narrow = {"int8": "u8", "bf16": "bf16"}[precision]
-    assert result.types("GlobalPool") == [(narrow, "f32")] * 2
-    assert result.types("Eltwise") == [(narrow, narrow)] * 2
+    dtype = {"int8": "u8", "bf16": "bf16"}[precision]
+    assert result.types("GlobalPool") == [(dtype, "f32")] * 2
+    assert result.types("Eltwise") == [(dtype, dtype)] * 2
     assert result.blockdnn["SqueezeExcite"] == 2
 
 
@@ -195,7 +195,7 @@ def test_what_moves_values_into_a_concatenation_writes_them_there(lower, is_read
 
 
 @pytest.mark.parametrize("precision, kind", [("int8", 6), ("bf16", 14)])
-def test_products_of_a_row_a_picture_keep_narrow_weights(weights, lower, precision, kind, conv):
+def test_products_of_a_row_a_picture_keep_their_weights(weights, lower, precision, kind, conv):
     """Behind pooling and behind one another."""
 
     def network(x):
@@ -210,7 +210,7 @@ def test_products_of_a_row_a_picture_keep_narrow_weights(weights, lower, precisi
     assert result.report.precision.outputs[0].snr > 25
 
 
-def test_what_has_no_narrow_form_reads_float32(lower, conv):
+def test_what_has_no_low_precision_form_reads_float32(lower, conv):
     def network(x):
         y = conv(x, 32)
         return conv(tf.sort(y, axis=3), 32)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.rewriter.passes.layout import lower_precision, narrow_weights
+from tf_blockdnn.python.rewriter.passes.layout import low_precision_weights, lower_precision
 from tf_blockdnn.python.rewriter.precision.quantize import BF16, bfloat16_weights, snr
 
 
@@ -83,7 +83,7 @@ def ratio(call, precision, **options):
 def test_a_depthwise_convolution_keeps_more(monkeypatch, precision, size):
     kept = ratio(depthwise(size), precision)
     monkeypatch.setattr(lower_precision, "bfloat16_weights", to_nearest)
-    monkeypatch.setattr(narrow_weights, "bfloat16_weights", to_nearest)
+    monkeypatch.setattr(low_precision_weights, "bfloat16_weights", to_nearest)
     assert kept > ratio(depthwise(size), precision) + 6
 
 

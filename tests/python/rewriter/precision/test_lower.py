@@ -244,13 +244,13 @@ def test_weights_alone_shrink_the_file(precision, part, tmp_path):
         ]
     )
     sizes = {}
-    for name, options in (("float", {}), ("narrow", {"precision": precision})):
+    for name, options in (("float", {}), ("low precision", {"precision": precision})):
         fast = bd.optimize(model, **options)
         bd_folder = tmp_path / f"{name}_saved"
         fast.save(bd_folder)
         files = (bd_folder / "variables").glob("*.data-*")
         sizes[name] = sum(file.stat().st_size for file in files)
-    assert sizes["narrow"] < part * sizes["float"]
+    assert sizes["low precision"] < part * sizes["float"]
     assert fast.report.precision.count == 5 and not fast.report.declined
     x = images(4)
     wanted, got = model(x).numpy(), np.asarray(bd.load(bd_folder)(x)["output_0"])

@@ -1,4 +1,4 @@
-"""Stores weights narrow, where the tensors between layers stay float32.
+"""Stores weights in low precision, where the tensors between layers stay float32.
 
 Of precisions of weights alone arithmetic stays float32, too. Weights of convolutions become float32
 again when they are packed; products and recurrent layers of few rows, which are bound by the memory
@@ -35,7 +35,7 @@ MOST_PRODUCTS = 65_000
 _KERNELS = (1, 2)  # which inputs of a recurrent layer the two matrices are
 
 
-def narrow_weights(
+def low_precision_weights(
     body: Body,
     lowering: Lowering,
     report: Report,
@@ -70,7 +70,7 @@ def snr_of(weights: np.ndarray, lowering: Lowering) -> float:
 
 
 def _store(node: Node, body: Body, lowering: Lowering) -> None:
-    """Makes the weights of a convolution or product an array of the narrow type."""
+    """Makes the weights of a convolution or product an array of the low-precision type."""
     payload, inputs, fields = node.payload, node.by_role, {}
     if isinstance(payload, Conv):
         weights, fields["scale"] = payload.folded_weights(), None
@@ -127,7 +127,7 @@ def _int4_fields(
 
 
 def _store_recurrent(node: Node, body: Body, lowering: Lowering, report: Report) -> None:
-    """Makes both matrices of a recurrent layer constants of the narrow type."""
+    """Makes both matrices of a recurrent layer constants of the low-precision type."""
     if node.attr["weights_type"].type not in (types_pb2.DT_INVALID, FLOAT32):
         return
     refs = [node.inputs[place] for place in _KERNELS]
@@ -159,7 +159,7 @@ def _store_recurrent(node: Node, body: Body, lowering: Lowering, report: Report)
 
 
 def _takes(matrices: list[np.ndarray | None], label: str, lowering: Lowering) -> bool:
-    """Whether they are stored narrow; notes the layer that they belong to."""
+    """Whether they are stored in low precision; notes the layer that they belong to."""
     if any(weights is None or not np.isfinite(weights).all() for weights in matrices):
         return False
     keep, ratio = label in lowering.keep, min(snr_of(matrix, lowering) for matrix in matrices)

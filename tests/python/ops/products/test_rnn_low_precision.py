@@ -1,4 +1,4 @@
-"""bd.ops.rnn with narrow weights, and with rows that are rounded."""
+"""bd.ops.rnn with low-precision weights, and with rows that are rounded."""
 
 import functools
 
@@ -33,7 +33,7 @@ def test_rounded_rows_want_weights_of_bfloat16(floats):
         bd.ops.rnn(floats(1, 2, 3), floats(3, 16), floats(4, 16), cell="lstm", how="rounded")
 
 
-def test_narrow_weights_have_no_gradient(floats):
+def test_low_precision_weights_have_no_gradient(floats):
     x, w, u = (tf.constant(floats(*shape)) for shape in ([1, 2, 3], [3, 16], [4, 16]))
     w, u = tf.cast(w, tf.bfloat16), tf.cast(u, tf.bfloat16)
     with pytest.raises(tf.errors.InvalidArgumentError, match="bfloat16 have no gradient; train"):
@@ -45,7 +45,7 @@ def test_narrow_weights_have_no_gradient(floats):
         tape.gradient(y, x)
 
 
-def test_narrow_weights_need_their_scales(floats):
+def test_low_precision_weights_need_their_scales(floats):
     x, w, u = floats(1, 2, 3), np.ones((3, 16), np.int8), np.ones((4, 16), np.int8)
     scale = np.ones(16, np.float32)
     call = functools.partial(bd.ops.rnn, x, w, u, cell="lstm")

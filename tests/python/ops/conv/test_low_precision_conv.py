@@ -130,7 +130,7 @@ def test_bias_sum_and_activation(src, dst, other, window, sum_first, rng):
     assert_close(y, case.oc, expected, dst, to)
 
 
-def test_a_narrow_sum_behind_an_activation_is_of_a_blocked_result(rng):
+def test_a_low_precision_sum_behind_an_activation_is_of_a_blocked_result(rng):
     case = Case(rng, "1x1", U8)
     added = tf.zeros(case.sums.shape, tf.uint8)
     chain = bd.PostOps().eltwise("relu").sum(operand=added)
@@ -162,7 +162,7 @@ def test_in_a_function_and_in_turn(rng):
     assert_close(y, 32, expected, F32, None)
 
 
-def test_gradients_of_narrow_results_are_refused(rng):
+def test_gradients_of_low_precision_results_are_refused(rng):
     case = Case(rng, "3x3", BF16)
     x = tf.constant(case.x.blocked)
     with tf.GradientTape() as tape:
@@ -172,7 +172,7 @@ def test_gradients_of_narrow_results_are_refused(rng):
         tape.gradient(y, x)
 
 
-def test_one_operand_only_may_be_narrow(rng):
+def test_one_operand_only_may_be_cast_to_bfloat16(rng):
     case = Case(rng, "3x3", U8)
     other = tf.zeros(case.sums.shape, tf.bfloat16)
     chain = bd.PostOps().sum(operand=other).sum(operand=other)
@@ -181,8 +181,8 @@ def test_one_operand_only_may_be_narrow(rng):
 
 
 @pytest.mark.parametrize("other", [BF16, U8])
-def test_a_narrow_sum_is_the_first(other, rng):
-    """Another one in front of it would be read as if it were narrow, and this one as float32."""
+def test_a_low_precision_sum_is_the_first(other, rng):
+    """One in front of it would be read as if it had low precision, and this one as float32."""
     case = Case(rng, "3x3", U8)
     added = Tensor(rng, case.sums.shape, other, (0.02, 60))
     whole = tf.zeros(tf.shape(added.blocked), tf.float32)
@@ -195,7 +195,7 @@ def test_a_narrow_sum_is_the_first(other, rng):
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("weights_type", [np.int8, BF16])
 @pytest.mark.parametrize("window", ["3x3", "1x1", "groups", "depthwise"])
-def test_weights_alone_are_narrow(window, weights_type, constant, rng):
+def test_weights_alone_are_cast_to_bfloat16(window, weights_type, constant, rng):
     """The bits of the same convolution of the weights that they stand for."""
     case = Case(rng, window, U8 if weights_type is np.int8 else BF16)
     scales = None if case.scales is None else tf.constant(case.scales)

@@ -1,4 +1,4 @@
-"""Weights of recurrent layers stored narrow: types, numbers, size, what stays float32."""
+"""Weights of recurrent layers stored in low precision: types, numbers, size, what stays float32."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Calls of bfloat16 and of bytes: made of valid ones of float32, and what they must give.
 
-A narrow tensor stands for real numbers. What an op must give is its definition in float32 on
+A low-precision tensor stands for real numbers. What an op must give is its definition in float32 on
 these, within the rounding of the type that it writes.
 """
 
@@ -186,7 +186,7 @@ def _reorder(d, call):
         _become(_group(call, "into"), "uint8", quantization)
 
 
-_NARROW = {
+_LOW_PRECISION = {
     "BlockdnnConcat": _concat,
     "BlockdnnConv": _conv,
     "BlockdnnEltwise": _eltwise,
@@ -202,10 +202,10 @@ _NARROW = {
 }
 
 
-def narrowed(d, call):
-    """The call with some tensors of narrow types; as it is where its op has none."""
-    if call.op in _NARROW:
-        _NARROW[call.op](d, call)
+def in_low_precision(d, call):
+    """The call with some tensors of low-precision types; as it is where its op has none."""
+    if call.op in _LOW_PRECISION:
+        _LOW_PRECISION[call.op](d, call)
     return call
 
 
@@ -272,9 +272,9 @@ def _quantized_rows(x):
     return np.clip(np.round(x * scale), -127, 127) / scale
 
 
-def is_narrow(call, a):
+def is_low_precision(call, a):
     """Whether some tensor of the call stands for other numbers than it holds, or is rounded."""
-    if call.op not in _NARROW:
+    if call.op not in _LOW_PRECISION:
         return False
     types = {array.dtype for array in call.arrays()} | {_dst_type(call, a)}
     return call.op == "BlockdnnReorder" or bool(types & {"uint8", "bfloat16", "int8"})

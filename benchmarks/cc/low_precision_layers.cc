@@ -1,7 +1,7 @@
 // Convolutions of float32, of bfloat16 and of bytes, turn by turn: microseconds, and the share of
 // the peak that this machine's multiply-adds of the type reach in registers.
 //
-//   narrow_layers [threads [part of the names of layers]]
+//   low_precision_layers [threads [part of the names of layers]]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -55,9 +55,9 @@ constexpr Type kTypes[] = {{"float32", DataType::f32, DataType::f32},
                            {"int8", DataType::u8, DataType::s8}};
 
 // With bias and ReLU, from and to blocked tensors of one type; all numbers are zero.
-class Narrow : public Contestant {
+class LowPrecision : public Contestant {
  public:
-  Narrow(const Layer& l, const Type& type, Isa isa, ThreadPool& pool)
+  LowPrecision(const Layer& l, const Type& type, Isa isa, ThreadPool& pool)
       : pool_(pool),
         plan_(MakePlan(l, type, isa, pool.num_threads())),
         src_(Dwords(plan_.desc.src.bytes())),
@@ -124,7 +124,7 @@ void Measure(int threads, const char* part) {
     std::vector<std::unique_ptr<Contestant>> contestants;
     std::vector<Contestant*> turns;
     for (const Type& type : kTypes) {
-      contestants.push_back(std::make_unique<Narrow>(l, type, isa, pool));
+      contestants.push_back(std::make_unique<LowPrecision>(l, type, isa, pool));
       turns.push_back(contestants.back().get());
     }
     TurnOptions options;
@@ -149,7 +149,7 @@ int main(int argc, char** argv) {
     bd::layers::Measure(argc > 1 ? std::max(1, std::atoi(argv[1])) : 2, argc > 2 ? argv[2] : "");
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "narrow_layers: %s\n", error.what());
+    std::fprintf(stderr, "low_precision_layers: %s\n", error.what());
     return 2;
   }
 }

@@ -41,7 +41,7 @@ def _product(x, wide):
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("k, n", [(1, 1), (7, 5), (64, 16), (131, 100)])
-def test_narrow_weights(integers, bytes_of, dtype, rows, k, n):
+def test_low_precision_weights(integers, bytes_of, dtype, rows, k, n):
     x, (weights, scales, wide) = integers(rows, k), _weights(dtype, integers, bytes_of, k, n)
     expected = _product(x, wide)
     for constant in (False, True):
@@ -118,7 +118,7 @@ def test_rows_are_balanced_before_they_are_quantized(floats, bytes_of, k):
             bd.ops.inner_product(x, b, **(how | changes))
 
 
-def test_narrow_products_have_no_gradient(floats, bytes_of):
+def test_low_precision_products_have_no_gradient(floats, bytes_of):
     x = tf.constant(floats(2, 8))
     for op in (bd.ops.inner_product, bd.ops.packed_matmul):
         with tf.GradientTape() as tape:
