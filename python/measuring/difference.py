@@ -1,4 +1,4 @@
-"""How far results lie apart."""
+"""How far results differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """How far two outputs lie apart: the largest absolute difference and the reference's range."""
+    """How far two outputs differ: the largest absolute difference and the reference's range."""
 
     absolute: float
     magnitude: float
@@ -41,13 +41,13 @@ def largest_difference(reference: Iterable, actual: Iterable) -> Difference:
         if not (np.issubdtype(want.dtype, np.number) and want.size):
             absolute = max(absolute, 0.0 if np.array_equal(want, got) else np.inf)
             continue
-        absolute = max(absolute, float(apart(want, got).max()))
+        absolute = max(absolute, float(distances(want, got).max()))
         finite = np.abs(want[np.isfinite(want)].astype(np.float64))
         magnitude = max(magnitude, float(finite.max(initial=0.0)))
     return Difference(absolute, magnitude)
 
 
-def apart(want: np.ndarray, got: np.ndarray) -> np.ndarray:
+def distances(want: np.ndarray, got: np.ndarray) -> np.ndarray:
     """|want - got| of each number: 0 for equal infinities and for NaN twice, never NaN."""
     wide = np.result_type(want.dtype, np.float64)
     want, got = want.astype(wide), got.astype(wide)

@@ -45,7 +45,7 @@ LIGHT_OPS = frozenset(
 ).union(UNARY, BINARY, COMPARISONS)
 # They write into what they read if nobody else holds it; a region's inputs are held by the caller.
 _OVERWRITE = frozenset({"BlockdnnUpdateSlice"})
-# What TensorFlow makes one op with the bias, or the bias and activation, behind it.
+# What TensorFlow makes one op with the bias, or the bias and activation, after it.
 _PRODUCTS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul"})
 _FUSED_OUTSIDE = frozenset({"BiasAdd", "Elu", "LeakyRelu", "Relu", "Relu6", "Sigmoid", "Tanh"})
 _OUTSIDE_TYPES = frozenset({dtypes.resource, dtypes.variant, dtypes.string})
@@ -243,7 +243,7 @@ def _join(view: GraphView, node: Node) -> Node:
 
 
 def fresh_name(base: str) -> str:
-    """The name of a function that there is none of, a number behind `base`."""
+    """The name of a function that there is none of, `base` and a number."""
     while context.context().has_function(name := f"{base}{next(_numbers)}"):
         pass
     return name

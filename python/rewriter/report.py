@@ -161,7 +161,7 @@ class Report:
 
     Attributes:
         converted: our ops in the order in which they run, each with `node`, `op`, `shape`,
-            `algorithm`, `details`, `chosen`, `packed` and `scratchpad`; reorders are listed apart.
+            `algorithm`, `details`, `chosen`, `packed` and `scratchpad`; reorders are in `reorders`.
         blocked: (node, op) of each op of ours that the function had before: in a model of
             `bd.layers`, or one that has been optimised already. They run in regions, too, and
             count neither as converted nor among the multiply-adds.

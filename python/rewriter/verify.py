@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from ..errors import UserError, VerificationError
 from ..graph import GraphView, Module, Ref, called_functions, definitions
-from ..measuring.difference import apart, largest_difference
+from ..measuring.difference import distances, largest_difference
 from ..tensorflow_private import (
     call_flat,
     gen_resource_variable_ops,
@@ -171,7 +171,7 @@ def _where(wanted: np.ndarray, got: np.ndarray) -> str:
     """The element that is farthest off, with both values."""
     if wanted.shape != got.shape:
         return f"its shape was {wanted.shape}, became {got.shape}"
-    by = apart(wanted, got) if wanted.dtype.kind in "fc" else wanted != got
+    by = distances(wanted, got) if wanted.dtype.kind in "fc" else wanted != got
     index = np.unravel_index(np.argmax(by), wanted.shape)
     place = f"at {[int(i) for i in index]} " if index else ""
     return f"{place}it was {wanted[index]}, became {got[index]}"

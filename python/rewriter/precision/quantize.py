@@ -167,8 +167,8 @@ def quantize_int4(
             of_row = _numbers(some[row], step, offset)
             numbers[at] = of_row
             lost[row] = (some[row] - (of_row * step + offset)) / carries[at, at]
-            behind = carries[at, at + 1 : part.start + len(some)]
-            some[row + 1 :] -= behind[:, None] * lost[row]
+            after = carries[at, at + 1 : part.start + len(some)]
+            some[row + 1 :] -= after[:, None] * lost[row]
         left[part.stop :] -= carries[part, part.stop :].T @ lost
     return pack_int4(numbers), scales, group
 
@@ -202,7 +202,7 @@ def _numbers(some: np.ndarray, step: np.ndarray, offset: np.ndarray) -> np.ndarr
 
 
 def _carries(read: np.ndarray) -> np.ndarray:
-    """How much of what each row loses those behind it take over: upper triangular [rows, rows]."""
+    """How much of what each row loses those after it take over: upper triangular [rows, rows]."""
     moments = (read.T @ read).astype(np.float64)
     moments += _UNSEEN_ROWS * np.trace(moments) / len(moments) * np.eye(len(moments))
     return np.linalg.cholesky(np.linalg.inv(moments)).T.astype(np.float32)
@@ -254,10 +254,10 @@ def _whole_steps(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
     """(numbers 0 to 15, step, offset) of each column of values that are so many steps apart."""
     low = values.min(axis=0)
     reach = values.max(axis=0) - low
-    apart = np.diff(np.sort(values, axis=0), axis=0, prepend=low[None])
+    gaps = np.diff(np.sort(values, axis=0), axis=0, prepend=low[None])
     # Numbers that are nearer to each other than this are equal but for rounding.
-    apart[apart <= reach / (100 * INT4_LEVELS)] = np.inf
-    least = apart.min(axis=0)
+    gaps[gaps <= reach / (100 * INT4_LEVELS)] = np.inf
+    least = gaps.min(axis=0)
     numbers, step = np.full(values.shape, -1.0), np.zeros_like(reach)
     for parts in (1, 2, 3):  # of the least distance: there may be no neighbours
         count = np.where(reach > 0, np.rint(reach * parts / least), 1.0)

@@ -25,7 +25,7 @@ _FEW = 16  # Fewer channels save less than another op costs (the side outputs of
 
 
 def convolve_before_resizing(body: Body, context: Context) -> None:
-    """Moves 1x1 convolutions in front of what enlarges their source, or parts of it."""
+    """Moves 1x1 convolutions before what enlarges their source, or parts of it."""
     if context.options.algorithm != "auto" or context.options.deterministic:
         return
     for node in body.view.topological():

@@ -295,8 +295,8 @@ def _plan_transposed(node: Node, views: _Volumes, context: Context) -> None:
     slices = parts[0]
     if stride > 1:
         shape = (views.product(volume[0], count, f"{node.name}/count"), 1, *dst[2:])
-        apart = [views.reshape(f"{node.name}/apart_{q}", x, shape) for q, x in enumerate(parts)]
-        joined = write.add("joined", "ConcatV2", apart, 1)
+        slices = [views.reshape(f"{node.name}/slices_{q}", x, shape) for q, x in enumerate(parts)]
+        joined = write.add("joined", "ConcatV2", slices, 1)
         if isinstance(dst[1], int) and dst[1] < count * stride:
             joined = write.reshape("volumes", joined, (volume[0], count * stride, *dst[2:]))
             joined = write.cut("inside", joined, 1, 0, dst[1])
@@ -319,7 +319,7 @@ def _slices_before(node: Node, src, dst, body: Body) -> int | None:
 
 
 def _plane(node: Node, q: int, taps, begins, count: Size, views: _Volumes) -> Ref:
-    """The slices that lie `q` behind a stride: a transposed convolution of planes.
+    """The slices that lie `q` after a stride: a transposed convolution of planes.
 
     Args:
         taps: along the depth.
@@ -358,14 +358,14 @@ def _shift(write: Writer, what: str, src: Ref, begin: int, count: Size, body: Bo
     batch, depth, *rest = _volume(src, body)
     left = depth - begin - count  # slices after the last
     before, after = max(-begin, 0), max(-left, 0)
-    first, behind = max(begin, 0), max(left, 0)
+    first, cut = max(begin, 0), max(left, 0)
     if before or after:
         pads, depth = np.zeros((5, 2), np.int32), depth + before + after
         pads[1] = before, after
         src = write.add(f"{what}/padded", "Pad", src, pads, shape=(batch, depth, *rest))
-    if first or behind:
-        bounds = [0, first], [0, -behind], [1, 1]
-        masks = {"begin_mask": 1, "end_mask": 1 if behind else 3}
+    if first or cut:
+        bounds = [0, first], [0, -cut], [1, 1]
+        masks = {"begin_mask": 1, "end_mask": 1 if cut else 3}
         shape = (batch, count, *rest)
         src = write.add(f"{what}/inside", "StridedSlice", src, *bounds, **masks, shape=shape)
     return src

@@ -4,7 +4,7 @@
 
 with any numbers of axes of each kind is reshape(src, [-1, K]) @ reshape(weights, [K, O]), reshaped;
 the axes of the weights may lie in any order, and the result is transposed where axes of it do.
-What adds a bias [O..] behind it, or looks at each element, works on the rows, where the product
+What adds a bias [O..] after it, or looks at each element, works on the rows, where the product
 takes it in.
 """
 
@@ -37,7 +37,7 @@ def flatten_products(body: Body, context: Context) -> None:
 def _splits_rows(node: Node, body: Body) -> bool:
     """Whether it gives the rows of a product by weights other axes than the product's op can.
 
-    A bias may stand in front of it: then the op leaves all axes to it.
+    A bias may stand before it: then the op leaves all axes to it.
     """
     if node.op != "Reshape":
         return False

@@ -95,7 +95,7 @@ def _reshape(node: Node, body: Body) -> None:
 
 
 def _add_behind(node: Node, body: Body) -> None:
-    """Adds behind two reshapes, to other axes and back, what is added between them."""
+    """Adds after two reshapes, to other axes and back, what is added between them."""
     view, shapes, added = body.view, body.shapes, []
     split = view.producer(node.inputs[0])
     while split.op in ("Add", "AddV2") and is_float32(view, split.ref):
@@ -164,8 +164,8 @@ def _merge(node: Node, body: Body) -> None:
     if order is None or len(sources) > 1 or not is_last:
         return
     (n, h, w, c), write = shape, body.writer(node.name)
-    apart = write.reshape("apart", parts[0].inputs[0], (n, h // 2, 2, w // 2, 2, c))
-    turned = write.add("turned", "Transpose", apart, order)
+    pixels = write.reshape("pixels", parts[0].inputs[0], (n, h // 2, 2, w // 2, 2, c))
+    turned = write.add("turned", "Transpose", pixels, order)
     write.put("Reshape", turned, open_sizes((n, h // 2, w // 2, 4 * c)))
 
 
@@ -223,7 +223,7 @@ def _number(ref: Ref, body: Body, depth: int = 8) -> float | None:
     made.
 
     Args:
-        depth: how many nodes behind such a one it may be.
+        depth: how many nodes after such a one it may be.
     """
     node, shapes = body.view.producer(ref), body.shapes
     if node.op in _ALIKE or not depth:

@@ -49,20 +49,20 @@ def sink_views(body: Body, context: Context) -> None:
 def _normalise_rows(node: Node, body: Body) -> None:
     """Writes a batch norm of one image as the layer norm that it is of the rows of x."""
     view, shapes = body.view, body.shapes
-    before, behind = view.producer(node.inputs[0]), view.only_reader(node.ref)[0]
+    before, after = view.producer(node.inputs[0]), view.only_reader(node.ref)[0]
     trains = node.attr["is_training"].b and node.attr["data_format"].s == b"NCHW"
-    if not trains or behind is None or {before.op, behind.op} != {"Reshape"}:
+    if not trains or after is None or {before.op, after.op} != {"Reshape"}:
         return
     x, image = before.inputs[0], shapes.shape(before.ref) or ()
     channels = (shapes.shape(x) or (None,))[-1]
     is_row = len(image) == 4 and (image[0], *image[2:]) == (1, channels, 1)
-    if not is_row or not isinstance(channels, int) or not shapes.equal(x, behind.ref):
+    if not is_row or not isinstance(channels, int) or not shapes.equal(x, after.ref):
         return
     is_plain = _is_full(node.inputs[1], 1.0, body) and _is_full(node.inputs[2], 0.0, body)
     statistics = any(view.use_count(Ref(node.name, port)) for port in range(1, 6))
     if not is_plain or statistics or not is_float32(view, node.ref):
         return
-    last, affine = behind, {"Mul": 1.0, "AddV2": 0.0}
+    last, affine = after, {"Mul": 1.0, "AddV2": 0.0}
     for op in affine:
         reader, index = view.only_reader(last.ref)
         other = reader and reader.op == op and reader.inputs[1 - index]

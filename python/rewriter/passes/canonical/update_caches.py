@@ -7,7 +7,7 @@ the copies again:
     next = stack([stack([k, v], 1) of each layer i], 1)
 
 which moves all of the cache several times for a few rows of it. Here each update writes into the
-cache itself, one behind the other, and attention reads keys and values where they are in it.
+cache itself, one after the other, and attention reads keys and values where they are in it.
 """
 
 from dataclasses import dataclass, replace

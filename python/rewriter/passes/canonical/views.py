@@ -6,7 +6,7 @@ What treats all elements, or all channels, alike is done on x, and the result is
 
 so that views sink until they meet what wants x itself, or the end of the graph. What counts along
 their axes says how (graph/indices.py): operands are laid beside x, and a reduction of whole axes
-of x is done there, that of parts of an axis behind it, of the few numbers that are left.
+of x is done there, that of parts of an axis after it, of the few numbers that are left.
 """
 
 from collections.abc import Callable
@@ -69,7 +69,7 @@ class Views:
         takes: Callable[[Ref, Body], bool] = lambda ref, body: False,
     ):
         self.body, self._is_kind, self._takes = body, is_kind, takes
-        self._sunk: set[str] = set()  # nodes that make a view behind work that was done on x
+        self._sunk: set[str] = set()  # nodes that make a view after work that was done on x
 
     def view(self, ref: Ref) -> View | None:
         """The view that a tensor is."""

@@ -101,7 +101,7 @@ class _Group:
             return False
         if node.roles[index] != "src":
             return False
-        return node.payload.groups == 1 or _dense_behind(self.body.view, node) is not None
+        return node.payload.groups == 1 or _dense_after(self.body.view, node) is not None
 
 
 class _Folding:
@@ -168,8 +168,8 @@ class _Folding:
             lane = self._place[int(channel)]
             order[where[lane // BLOCK] + lane % BLOCK] = i
         if node.payload.groups > 1:
-            behind = _dense_behind(self._view, node)
-            behind.payload = _with_inputs(behind.payload, order)
+            dense = _dense_after(self._view, node)
+            dense.payload = _with_inputs(dense.payload, order)
             conv = _with_outputs(node.payload, order)
             conv = replace(conv, in_channels=conv.channels, groups=conv.channels)
         else:
@@ -223,7 +223,7 @@ def _is_free(conv: Conv) -> bool:
     return all(s.name in FINITE and not isinstance(s.operand, str) for s in conv.steps)
 
 
-def _dense_behind(view: GraphView, node: Node) -> Node | None:
+def _dense_after(view: GraphView, node: Node) -> Node | None:
     """The dense convolution that alone reads a depthwise one, which may have another order."""
     conv, (reader, _) = node.payload, view.only_reader(node.ref)
     if not conv.depthwise or conv.channels != conv.in_channels or not _is_free(conv):

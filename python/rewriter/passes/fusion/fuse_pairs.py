@@ -37,7 +37,7 @@ def fuse_depthwise(body: Body, context: Context) -> None:
 
 
 def fuse_pool(body: Body, context: Context) -> None:
-    """Joins a convolution with the max pooling of 2x2 behind it, where Winograd stores maxima."""
+    """Joins a convolution with the max pooling of 2x2 after it, where Winograd stores maxima."""
     for node, first in _pairs(body, Pool):
         conv, pool = first.payload, node.payload
         if (pool.kind, pool.ksize, pool.strides) != (

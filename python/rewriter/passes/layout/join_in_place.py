@@ -99,8 +99,8 @@ class _Chain:
         self._inner = {root.name, *(part.ref.node for part in self._nested)}
         # What reads a nested value waits for the last piece of it, and may lead to neighbours.
         read = [part for part in self._nested if self._outer_readers(part)]
-        apart = {edge for part in read for edge in (part.first, part.end)}
-        self.pieces = sorted(_pieces(leaves, copied, apart), key=self._last)
+        edges = {edge for part in read for edge in (part.first, part.end)}
+        self.pieces = sorted(_pieces(leaves, copied, edges), key=self._last)
         numbers = {part.first: i for i, piece in enumerate(self.pieces) for part in piece.parts}
         self._firsts = [leaf.first for leaf in leaves]
         self._writers = [numbers[first] for first in self._firsts]
@@ -143,7 +143,7 @@ class _Chain:
         """Edits the graph; every part must be able to join.
 
         Returns: whether the positions hold no more. Ops write in the order of theirs, but an op may
-            wait for readers that stood behind it.
+            wait for readers that stood after it.
         """
         view, total, reads, writers = self._view, self._root.payload.channels, {}, []
         for part in self.in_place:
@@ -232,13 +232,13 @@ def _flatten(view: GraphView, root: Node, copied: set[Ref]) -> tuple[list[_Part]
     return leaves, nested
 
 
-def _pieces(leaves: list[_Part], copied: set[Ref], apart: set[int]) -> list[_Piece]:
-    """A piece for each leaf; neighbours that are copied share one, unless `apart` parts them."""
+def _pieces(leaves: list[_Part], copied: set[Ref], edges: set[int]) -> list[_Piece]:
+    """A piece for each leaf; neighbours that are copied share one between `edges`."""
     pieces: list[_Piece] = []
     for leaf in leaves:
         if leaf.ref not in copied:
             pieces.append(_Piece((leaf,), copied=False))
-        elif pieces and pieces[-1].copied and leaf.first not in apart:
+        elif pieces and pieces[-1].copied and leaf.first not in edges:
             pieces[-1] = _Piece((*pieces[-1].parts, leaf), copied=True)
         else:
             pieces.append(_Piece((leaf,), copied=True))

@@ -5,7 +5,7 @@ whose weights are whole multiples of a step an output channel is one of integers
 
     y = sum (sx (qx - zx)) (sw qw) = sx sw sum (qx - zx) qw
 
-and the rounding behind its bias, batch normalisation and activation is how the result is stored.
+and the rounding after its bias, batch normalisation and activation is how the result is stored.
 What batch normalisation multiplies by goes into the scales. Scales, zero points and weights are the
 model's own; nothing is calibrated.
 """

@@ -102,8 +102,8 @@ def _blocks(write: Writer, constant: Ref, body: Body, channels: int) -> Ref:
     h, w = body.shapes.shape(each)[1:3]
     blocks, tail = -(-channels // BLOCK), -channels % BLOCK
     filled = write.add("filled", "Pad", each, [[0, 0], [0, 0], [0, 0], [0, tail]])
-    apart = write.reshape("apart", filled, (1, h, w, blocks, BLOCK))
-    return write.add("blocks", "Transpose", apart, [0, 3, 1, 2, 4])
+    plane = write.reshape("plane", filled, (1, h, w, blocks, BLOCK))
+    return write.add("blocks", "Transpose", plane, [0, 3, 1, 2, 4])
 
 
 def pixels(node: Node, body: Body) -> int | None:

@@ -75,7 +75,7 @@ def find(node: Node, body: Body, context: Context) -> Replacement | str | None:
     by_values, reason = _factors(node, body), None
     for i in (0, 1) if by_values else ():
         if path := _path(by_values.refs[i], body):
-            # A mask of all keys behind the query need not be read; if that fails, it is read.
+            # A mask of all keys after the query need not be read; if that fails, it is read.
             hiding = [step for step, place in path[1:] if causal(step, place, body)]
             for without in [*hiding, None]:
                 try:

@@ -140,11 +140,11 @@ class Scores:
         head_scale: by which each head is multiplied.
         kept: a mask of 0 and 1 by which they were multiplied.
         soft_cap: c of c * tanh(score / c), which comes before biases; 0: none.
-        late: how many of the biases, the last ones, are added behind the mask.
+        late: how many of the biases, the last ones, are added after the mask.
         masked: the score where the mask is false, or true if it is `inverted`.
         condition: what the mask was, before it became another tensor or none, and whether inverted.
         zeroed: whether weights of masked scores become zero.
-        causal: the axes of queries and keys of a mask of all keys behind a query.
+        causal: the axes of queries and keys of a mask of all keys after a query.
         hidden: the score of those keys, or what is added to it.
     """
 
@@ -225,7 +225,7 @@ class Scores:
         self.mask, self.masked, self.inverted = self.operand(x, *masks), masked, inverted
 
     def leave_out(self, x: Ref, mask: Ref, hidden: float) -> None:
-        """The keys behind each query, whose scores would be `hidden`."""
+        """The keys after each query, whose scores would be `hidden`."""
         square = self.operand(x, mask)
         if self.mask or self.causal or square.shape[-2:] != tuple(square.sizes[-2:]):
             raise Declined("its scores are masked twice")
@@ -320,7 +320,7 @@ def _is_zeroed(node: Node, place: int, scores: Scores, body: Body) -> bool:
 
 
 def causal(node: Node, place: int, body: Body) -> tuple[Ref, float] | None:
-    """The mask or bias of a step that hides keys behind the query, and what their scores become."""
+    """The mask or bias of a step that hides keys after the query, and what their scores become."""
     if node.op in ("Add", "AddV2"):
         mask = node.inputs[1 - place]
         hidden = causal_bias(mask, body)
@@ -402,7 +402,7 @@ def _counts(ref: Ref, axis: int, body: Body) -> Ref | None:
 
 
 def is_causal(mask: Ref, body: Body, inverted: bool = False) -> bool:
-    """Whether a mask is true where the key is not behind the query: s <= t; or false there."""
+    """Whether a mask is true where the key is not after the query: s <= t; or false there."""
     views = {*_VIEWS, "StridedSlice"}
     mask = _before_views(mask, views, body)
     while (node := body.view.producer(mask)).op == "LogicalNot":

@@ -1,7 +1,7 @@
 """MatMul by constant weights, of rows or of tensors of more axes.
 
 Tensordot makes [.., K] @ [K, N] of Reshape to [-1, K], MatMul and Reshape back: the op takes any
-number of axes itself, and element-wise work behind the second Reshape can join it.
+number of axes itself, and element-wise work after the second Reshape can join it.
 """
 
 from collections.abc import Mapping
