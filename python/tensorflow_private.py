@@ -13,7 +13,7 @@ import inspect
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -233,17 +233,22 @@ def call_signature(kind, defaults: Mapping = {}) -> inspect.Signature:
     return inspect.Signature(map(parameter, kind.parameters.values()))
 
 
-def bind(kind, args: tuple, kwargs: Mapping, defaults: Mapping) -> list:
+def bind(
+    kind, args: tuple, kwargs: Mapping, defaults: Mapping, keywords: Collection[str] = ()
+) -> list:
     """The flat inputs of a function of that type, matched and cast as TensorFlow does.
 
     Args:
         defaults: of arguments that are absent; Python values that it was traced with need none.
+        keywords: `keywords_of` the function that was traced.
 
     Raises:
         TypeError, ValueError: not the arguments of such a function.
     """
     named = {function_type.sanitize_arg_name(name): value for name, value in kwargs.items()}
-    values, bound = kind.bind_partial(*args, **named).arguments, {}
+    left = [p.name for p in kind.parameters.values() if p.kind is p.POSITIONAL_ONLY][len(args) :]
+    named_anyway = {name: named.pop(name) for name in left if name in named and name in keywords}
+    values, bound = kind.bind_partial(*args, **named).arguments | named_anyway, {}
     for name, parameter in kind.parameters.items():
         constraint = parameter.type_constraint
         if name in values:
@@ -286,6 +291,15 @@ def name_inputs_as(function, original) -> None:
     names = original._arg_keywords
     if names is not None and len(names) == len(function._arg_keywords):
         function._arg_keywords = list(names)
+
+
+def keywords_of(function) -> frozenset[str]:
+    """The arguments of a tf.function that may be given by name.
+
+    The type of a trace calls them positional only where the function also takes *args.
+    """
+    parameters = function.function_type.parameters.values()
+    return frozenset(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
 
 
 def defaults_of(function) -> dict:

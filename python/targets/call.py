@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
@@ -63,15 +63,22 @@ class Call:
         self._run_eagerly(self.concrete, rewritten.keeps_memory)
         self._weights, self._no_gradient = weights, why_none(self.concrete)
 
-    def _bind_as(self, original, defaults: Mapping = {}, takes_names: bool = False) -> None:
+    def _bind_as(
+        self,
+        original,
+        defaults: Mapping = {},
+        takes_names: bool = False,
+        keywords: Collection[str] = (),
+    ) -> None:
         """Binds arguments as the original does.
 
         Args:
             defaults: name of an argument -> default, where that is no Python value.
+            keywords: as `bind` takes them.
             takes_names: whether it is called by the names of tensors, too, as
                 ConcreteFunctions are.
         """
-        self._type, self._defaults = type_of(original), defaults
+        self._type, self._defaults, self._keywords = type_of(original), defaults, keywords
         self._by_names = functools.partial(bind_by_names, original) if takes_names else None
         count = len(original.inputs) - len(original.captured_inputs)
         self.count = count if _takes_flat(original, count) else -1
@@ -103,7 +110,7 @@ class Call:
         if len(args) == self.count and not kwargs:
             return args
         try:
-            return bind(self._type, args, kwargs, self._defaults)
+            return bind(self._type, args, kwargs, self._defaults, self._keywords)
         except AssertionError:  # which shows all elements
             text = "an argument has another structure"
         except (TypeError, ValueError) as error:
@@ -172,7 +179,13 @@ class Call:
     def _tensor(self, index: int, value):
         if type(value) is EagerTensor:
             return value
-        return tf.convert_to_tensor(value, self._specs[index][0])
+        dtype, shape = self._specs[index]
+        try:
+            return tf.convert_to_tensor(value, dtype)
+        except (TypeError, ValueError, NotImplementedError) as error:
+            raise TypeError(
+                f"argument {index} must be {dtype.name} {shape}, got {type(value).__name__}"
+            ) from error
 
 
 @unconverted

@@ -150,6 +150,8 @@ def mapped(function: Callable, value):
         return copied
     if isinstance(value, (tuple, list)):
         return like(value, [mapped(function, each) for each in value])
+    if isinstance(value, Sequence):  # To a tf.function a range is one value, to tf.nest a list.
+        return function(value)
     return tf.nest.map_structure(function, value)
 
 

@@ -1,7 +1,7 @@
 """Loaded SavedModels as targets: their signatures, and the functions that are their attributes."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
@@ -16,6 +16,7 @@ from ..tensorflow_private import (
     def_function,
     defaults_of,
     graph_view,
+    keywords_of,
     read_only_inputs,
     resource,
     variable_behind,
@@ -139,8 +140,9 @@ class SavedModel(Target):
             return asked[form]
 
         def call_for(args, kwargs):
-            concrete, seconds = function, 0.0
+            concrete, seconds, bound = function, 0.0, {"takes_names": is_concrete}
             if not is_concrete:
+                bound["keywords"] = keywords_of(function)
                 try:
                     concrete, seconds = time_trace(function.get_concrete_function, *args, **kwargs)
                 except ValueError as error:  # which lists all signatures
@@ -149,9 +151,9 @@ class SavedModel(Target):
                 is_kept = assigned.intersection(map(id, concrete.captured_inputs))
                 reason = "functions of this SavedModel assign variables that it reads"
                 calls[concrete] = (
-                    self._kept(concrete, reason)
+                    self._kept(concrete, reason, bound)
                     if is_kept
-                    else self.convert(concrete, seconds, bound={"takes_names": is_concrete})
+                    else self.convert(concrete, seconds, bound=bound)
                 )
             return calls[concrete]
 
@@ -161,12 +163,12 @@ class SavedModel(Target):
         signature = call_signature(function.function_type, defaults_of(function))
         return OptimizedFunction(make, known, signature)
 
-    def _kept(self, concrete, reason: str) -> Call:
+    def _kept(self, concrete, reason: str, bound: Mapping = {}) -> Call:
         """The function as it is."""
         report = rewriter.Report()
         report.decline(tf.compat.as_str(concrete.name), reason)
         held = [*concrete.variables, *rewriter.owners(concrete, [concrete, self.target])]
-        return Call(rewriter.Rewritten(concrete, held, report), concrete)
+        return Call(rewriter.Rewritten(concrete, held, report), concrete, **bound)
 
 
 def _read_endpoints(read: Callable, settings, bundles) -> dict[str, OptimizedFunction]:

@@ -177,6 +177,30 @@ def test_defaults_of_every_type(default, has_signature, floats):
         np.testing.assert_allclose(fast(*args, **kwargs), function(*args, **kwargs), rtol=1e-5)
 
 
+def test_names_beside_any_number_of_arguments(tmp_path, same):
+    """All that a function with *args takes is positional only in the type of a trace."""
+
+    def function(a, b=2.0, *more, by=1.0):
+        return tf.matmul(a, tf.ones([3, 16])) * b * by + sum(more)
+
+    module, a, b = tf.Module(), tf.ones([2, 3]), tf.constant(3.0)
+    module.function = tf.function(function)
+    calls = [((), {"a": a}), ((), {"b": b, "a": a}), ((a,), {"b": b, "by": 2.0})]
+    calls += [((a, b, b), {"by": b}), ((), {"a": a, "by": b})]
+    wanted = [module.function(*args, **kwargs) for args, kwargs in calls]
+    tf.saved_model.save(module, str(tmp_path), signatures=module.function.get_concrete_function(a))
+    for fast in (bd.optimize(module.function), bd.load(tmp_path).function):
+        for _ in range(2):
+            for (args, kwargs), value in zip(calls, wanted, strict=True):
+                same(fast(*args, **kwargs), value)
+
+    def only(a, /, *more):
+        return tf.matmul(a, tf.ones([3, 16]))
+
+    with pytest.raises(TypeError, match="positional only"):
+        bd.optimize(tf.function(only))(a=a)
+
+
 def test_variables_are_arguments(weights, floats, same):
     """First, several, one twice, assigned by somebody or by the function: as in the original."""
     kernel = weights(3, 3, 3, 16)

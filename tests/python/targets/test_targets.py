@@ -284,6 +284,9 @@ def test_calls_with_other_arguments(kernel, pictures):
     for given in ((), (pictures, pictures)):
         with pytest.raises(TypeError, match=r"; the function takes \w+: float32 \(None, 16"):
             fast(*given)
+    for given, kind in ((None, "NoneType"), ([[1.0], [2.0, 3.0]], "list"), (object(), "object")):
+        with pytest.raises(TypeError, match=rf"^argument 0 must be float32 .*, 3\), got {kind}$"):
+            fast(given)
 
 
 def test_load_takes_folders(functional, tmp_path):
@@ -353,6 +356,7 @@ _ARGUMENTS = {
     "sparse": (lambda y, s: y * tf.sparse.reduce_sum(s), _SPARSE),
     "variable": (lambda y, v: y * v, tf.Variable(2.0)),
     "dtype": (lambda y, d: tf.cast(y, d), tf.float64),
+    "range": (lambda y, r: y * len(r), range(2)),
     "nest": (lambda y, d: y * d["a"][0] + d["b"], {"a": (tf.constant(2.0),), "b": 1.0}),
 }
 

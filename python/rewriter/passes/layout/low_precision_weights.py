@@ -117,8 +117,9 @@ def _int4_fields(
     """The fields of a product whose weights become numbers of 4 bits; None where they do not."""
     if weights is None or not weights.size or not np.isfinite(weights).all():
         return None
-    stored, scales, group = quantize_int4(weights, read=read)
-    ratio = snr(weights, dequantize_int4(stored, scales, group, len(weights)))
+    with np.errstate(over="ignore", invalid="ignore"):  # What is too large for it has no ratio.
+        stored, scales, group = quantize_int4(weights, read=read)
+        ratio = snr(weights, dequantize_int4(stored, scales, group, len(weights)))
     if ratio == -math.inf:  # They are so large that the greatest number of a group is none.
         return None
     keep = label in lowering.keep
