@@ -116,6 +116,12 @@ def _leaves(value, leaves: list) -> list:
     return leaves
 
 
+def has_no_numbers(args: tuple, kwargs: dict) -> bool:
+    """Whether there is an array of objects or of text, which Keras casts, and no tensor of it."""
+    arrays = (x for x in _leaves(kwargs, _leaves(args, [])) if isinstance(x, np.ndarray))
+    return any(array.dtype.kind in "OSU" for array in arrays)
+
+
 def probes(args: tuple, kwargs: dict, numbered: bool = False) -> tuple[tuple, dict, list]:
     """The same arguments with a distinct eager tensor for each leaf, and these tensors in order.
 
@@ -163,11 +169,12 @@ def like(value: tuple | list, inner: list) -> tuple | list:
 def places(taken: Sequence, probed: Sequence) -> list | None:
     """For each tensor that a function takes the number of the leaf that it is, or itself.
 
-    None where a leaf was cast, or the rank was changed, on the way. Inputs that are no leaves come
-    from Python values, which belong to the form.
+    None where a leaf was cast, or the rank was changed, on the way, or where an input is an integer
+    of Python's that is still to be converted. Inputs that are no leaves come from Python values,
+    which belong to the form.
     """
     number = {id(tensor): i for i, tensor in enumerate(probed)}
-    if not number.keys() <= set(map(id, taken)):
+    if not number.keys() <= set(map(id, taken)) or any(type(each) is int for each in taken):
         return None
     return [number.get(id(tensor), tensor) for tensor in taken]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import os
@@ -210,13 +211,13 @@ class OptimizedFunction(Shared):
         call = self.add(*mapped(_spec, (args, kwargs)))
         if form is None or not context.executing_eagerly():
             return Plan(call)
-        *probed, leaves = probes(args, kwargs)
-        try:
+        where, is_flat = None, False
+        with contextlib.suppress(TypeError, ValueError):  # An array is cast where a tensor is not.
+            *probed, leaves = probes(args, kwargs)
             where = places(call.bind(*probed), leaves)
-        except (TypeError, ValueError):  # An array is cast where a tensor is not.
-            where = None
-        are_leaves = len(leaves) == len(args) and all(map(operator.is_, leaves, probed[0]))
-        plan = Plan(call, where, are_leaves and not kwargs and where == list(range(len(args))))
+            are_leaves = len(leaves) == len(args) and all(map(operator.is_, leaves, probed[0]))
+            is_flat = are_leaves and not kwargs and where == list(range(len(args)))
+        plan = Plan(call, where, is_flat)
         with self._lock:
             keep(self._plans, form, plan)
         return plan

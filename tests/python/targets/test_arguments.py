@@ -201,6 +201,22 @@ def test_names_beside_any_number_of_arguments(tmp_path, same):
         bd.optimize(tf.function(only))(a=a)
 
 
+@pytest.mark.parametrize("number", [0, 1, 2, True, 1.5, np.int64(3)])
+def test_numbers_of_python_are_no_places(number, tmp_path, same):
+    """An endpoint's call is learnt by the places of its tensors, which are integers, too."""
+    module, a = tf.Module(), tf.ones([2, 3])
+    signature = [tf.TensorSpec(None), tf.TensorSpec([2, 3]), tf.TensorSpec(None)]
+    module.function = tf.function(
+        lambda by, a, more: tf.matmul(a, tf.ones([3, 16])) * by + tf.reduce_sum(more),
+        input_signature=signature,
+    )
+    tf.saved_model.save(module, str(tmp_path), signatures=module.function)
+    for fast in (bd.optimize(module.function), bd.load(tmp_path).function):
+        for args in ((number, a, number), (2.0, a, number), (number, a, a)):
+            for _ in range(2):
+                same(fast(*args), module.function(*args))
+
+
 def test_variables_are_arguments(weights, floats, same):
     """First, several, one twice, assigned by somebody or by the function: as in the original."""
     kernel = weights(3, 3, 3, 16)
