@@ -13,12 +13,14 @@ from ..errors import UserError
 from ..keras_private import inputs_within_models, layers_within
 from ..options import Options
 from .call import MaskedCall
+from .inputs import mapped
 from .keras_inputs import (
     arguments,
     has_own_call,
     input_specs,
     is_model,
     is_own,
+    knows_types,
     library_of,
     signature_of_call,
     trace_masks,
@@ -129,6 +131,13 @@ class Keras(Target):
                 make.settings = self.settings._replace(takes_example=True)
                 function.main = function.add(*close_sizes(specs, example))
                 make.settings = self.settings._replace(example=None)  # for other sizes
+        except _CANNOT_TRACE:
+            if signature or knows_types(model):
+                raise
+            function.remark = (
+                "converted at the first call of each signature, since Keras does not know of what "
+                f"type the inputs of {model.name} are"
+            )
 
     def _specs(self):
         """(args, kwargs) of plain calls, with TensorSpecs for tensors; None where calls tell."""
@@ -280,14 +289,14 @@ class Inference:
         Raises:
             LookupError: there is none yet, and the model is gone.
         """
-        actual = tf.nest.map_structure(_of_value, (tuple(args), kwargs))
+        actual = mapped(_of_value, (tuple(args), kwargs))
         for specs, call in self._calls:
             if _covers(specs, actual):
                 return call
         model = self._find()
         if model is None:
             raise _as_it_is(LookupError(_GONE.format(arguments=describe(*actual))))
-        any_batch = tf.nest.map_structure(of_any_batch, actual)
+        any_batch = mapped(of_any_batch, actual)
         try:
             functions, seconds = time_trace(trace_masks, model, *any_batch)
         except _CANNOT_TRACE:  # Some layers want to know the batch.
@@ -310,8 +319,11 @@ class Inference:
 
 
 def _of_value(value):
-    """The value of a variable at this call; of all else itself."""
-    return tf.TensorSpec(value.shape, value.dtype) if isinstance(value, tf.Variable) else value
+    """The type of a variable's value, or of a ragged or sparse tensor; of all else itself."""
+    if isinstance(value, tf.Variable):
+        return tf.TensorSpec(value.shape, value.dtype)
+    is_tensor = isinstance(value, tf.RaggedTensor | tf.SparseTensor | tf.IndexedSlices)
+    return tf.type_spec_from_value(value) if is_tensor else value
 
 
 def _as_it_is(error: Exception) -> Exception:
@@ -332,6 +344,8 @@ def _covers(specs, actual) -> bool:
 def _covers_one(spec, actual) -> bool:
     if isinstance(spec, tf.TensorSpec) and isinstance(actual, tf.TensorSpec):
         return spec.is_compatible_with(actual) and _is_known(actual.shape, spec.shape)
+    if isinstance(spec, tf.TypeSpec):
+        return isinstance(actual, tf.TypeSpec) and actual.is_subtype_of(spec)
     return spec is actual or (type(spec) is type(actual) and bool(np.all(spec == actual)))
 
 

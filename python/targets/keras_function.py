@@ -13,7 +13,17 @@ import numpy as np
 import tensorflow as tf
 
 from ..tensorflow_private import EagerTensor, context, unconverted
-from .inputs import Plan, casts, form_of, form_of_call, keep, places, probes
+from .inputs import (
+    Plan,
+    casts,
+    form_of,
+    form_of_call,
+    has_no_numbers,
+    keep,
+    mapped,
+    places,
+    probes,
+)
 from .keras_inputs import with_names
 from .result import OptimizedFunction
 
@@ -113,7 +123,7 @@ class KerasFunction(OptimizedFunction):
         """A call of the model, past Keras where it is known what Keras makes of the arguments."""
         form = form_of_call(args, kwargs) if context.executing_eagerly() else None
         if form is None:
-            args, kwargs = tf.nest.map_structure(_value_of, (args, kwargs))
+            args, kwargs = mapped(_value_of, (args, kwargs))
             return self._keras_call(model, *args, **kwargs)
         plan = self._keras_plans.get(form)
         if plan is None:
@@ -123,15 +133,21 @@ class KerasFunction(OptimizedFunction):
 
     def _ask_keras(self, model, form, args: tuple, kwargs: dict):
         """Calls Keras with a distinct tensor for each leaf, which shows where each arrives."""
-        *probed, leaves = probes(args, kwargs)
-        seen = []
+        seen, leaves = [], None
         self._seen.look = lambda *call_and_flat: seen.append(call_and_flat)
         try:
+            *probed, leaves = probes(args, kwargs)
             results = self._keras_call(model, *probed[0], **probed[1])
+        except Exception:
+            if not has_no_numbers(args, kwargs):
+                raise
+            leaves = None
         finally:
             self._seen.look = None
         plan = Plan()
-        if len(seen) == 1:  # and not another model of the same functions inside of it
+        if leaves is None:
+            results = self._keras_call(model, *args, **kwargs)
+        elif len(seen) == 1:  # and not another model of the same functions inside of it
             call, flat = seen[0]
             known = places(flat, leaves)
             if known is None:

@@ -103,6 +103,11 @@ def input_specs(model) -> tuple[tuple, dict]:
     )
 
 
+def knows_types(model) -> bool:
+    """Whether the dtypes of `input_specs` are Keras's, and not just the shapes."""
+    return symbolic(model) is not None or bool(_keras_2(model))
+
+
 def name_results(model) -> Callable | None:
     """Nested results -> what Keras 2 calls them in a SavedModel; None: what TensorFlow does.
 

@@ -45,6 +45,59 @@ def test_casts(library, functional, same, integers):
         same(fast_sequential(tf.constant(values)), sequential(values))
 
 
+@pytest.mark.parametrize("dtype", [object, str])
+def test_arrays_that_hold_no_numbers_are_cast(library, functional, same, integers, dtype):
+    """Keras casts them, as NumPy does; rows of a table may be such."""
+    if library.__name__ == "tf_keras":
+        pytest.skip("Keras 2 takes none")
+    fast, values = bd.optimize(functional), integers(2, 16, 16, 3)
+    for _ in range(2):
+        same(fast(values.astype(dtype)), functional(values.astype("float32")))
+    function = tf.function(lambda x: functional(x), input_signature=[tf.TensorSpec([2, 16, 16, 3])])
+    same(bd.optimize(function)(x=values.astype(object)), functional(values.astype("float32")))
+
+
+@pytest.mark.parametrize("kind", [tf.RaggedTensor.from_tensor, tf.sparse.from_dense])
+def test_ragged_and_sparse_tensors(library, kind, floats, same):
+    """Another one of the same type is no other signature, and is compared with no other."""
+
+    class Rows(library.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = library.layers.Dense(32)
+
+        def call(self, x):
+            dense = x.to_tensor() if isinstance(x, tf.RaggedTensor) else tf.sparse.to_dense(x)
+            return self.dense(tf.reshape(dense, [-1, 16]))
+
+    model, values = Rows(), [kind(tf.constant(floats(3, 16))) for _ in range(3)]
+    wanted = [model(x) for x in values]
+    fast = bd.optimize(model)
+    for x, value in zip(values, wanted, strict=True):
+        same(fast(x), value)
+    assert len(fast.optimized.calls) == 1
+
+
+@pytest.mark.parametrize("kind", ["one_hot", "gather"])
+def test_integers_of_a_subclassed_model(library, kind, integers, same):
+    """Keras 3 knows the shapes of what it was called with, and nobody the types."""
+
+    class Ids(library.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = library.layers.Dense(32)
+
+        def call(self, ids):
+            made = tf.gather(tf.eye(9), ids) if kind == "gather" else tf.one_hot(ids, 9)
+            return self.dense(made)
+
+    model, ids = Ids(), tf.constant(integers(2, 7, low=0).astype("int32") % 9)
+    wanted = model(ids)
+    fast = bd.optimize(model)
+    same(fast(ids), wanted)
+    assert len(fast.optimized.calls) == 1 and fast.report.count("BlockdnnInnerProduct") == 1
+
+
 @pytest.mark.parametrize("make", [np.asarray, tf.constant], ids=["arrays", "tensors"])
 def test_what_keras_casts_is_cast_without_it(library, make, monkeypatch):
     a, b, c = (
