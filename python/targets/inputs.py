@@ -126,7 +126,8 @@ def probes(args: tuple, kwargs: dict, numbered: bool = False) -> tuple[tuple, di
     """The same arguments with a distinct eager tensor for each leaf, and these tensors in order.
 
     Args:
-        numbered: whether each tensor holds the position in that order, and not the values.
+        numbered: whether each tensor holds the position in that order, and not the values; text,
+            which Keras casts to nothing else, has its values.
     """
     probed: list = []
 
@@ -134,7 +135,7 @@ def probes(args: tuple, kwargs: dict, numbered: bool = False) -> tuple[tuple, di
         if isinstance(value, (EagerTensor, np.ndarray)):
             seen = any(value is tensor for tensor in probed)
             tensor = tf.identity(value) if seen else tf.convert_to_tensor(value)
-            if numbered:
+            if numbered and tensor.dtype != tf.string:
                 tensor = tf.cast(tf.fill(tensor.shape, _FIRST + len(probed)), tensor.dtype)
             probed.append(tensor)
             return probed[-1]
@@ -187,7 +188,11 @@ def casts(taken: Sequence, numbered: Sequence, probed: Sequence) -> list | None:
         numbered: what the function takes of leaves that hold their numbers.
     """
     inputs: list = []
+    uncast = {id(tensor): i for i, tensor in enumerate(probed)}
     for tensor, number in zip(taken, numbered, strict=True):
+        if id(tensor) in uncast:
+            inputs.append(uncast[id(tensor)])
+            continue
         marks = np.unique(number.numpy())
         leaf = int(marks[0]) - _FIRST if marks.size == 1 and marks.dtype.kind in "if" else -1
         if not 0 <= leaf < len(probed):

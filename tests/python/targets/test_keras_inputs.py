@@ -45,6 +45,31 @@ def test_casts(library, functional, same, integers):
         same(fast_sequential(tf.constant(values)), sequential(values))
 
 
+def test_text_beside_what_is_cast(library, integers, floats, same, monkeypatch):
+    """As the columns of a table are: numbers of other types than the model's, and text."""
+    if library.__name__ == "tf_keras":
+        pytest.skip("Keras 2 has no layers that hand on text")
+    ids, price = library.Input([3], dtype="int64"), library.Input([2], dtype="float32")
+    text = library.Input([1], dtype="string")
+    y = library.layers.Dense(32)(library.layers.Concatenate()([price, price]))
+    model = library.Model([ids, text, price], [ids * 2, text, y])
+    fast = bd.optimize(model)
+
+    def given() -> list:
+        words = np.array([["a"], ["b"]], object)
+        return [integers(2, 3).astype("int32"), words, floats(2, 2).astype("float64")]
+
+    for make in (list, lambda arrays: list(map(tf.constant, arrays))):
+        for _ in range(2):
+            x = make(given())
+            for got, wanted in zip(fast(x), model(x), strict=True):
+                assert got.dtype == wanted.dtype
+                is_text = got.dtype == tf.string
+                (np.testing.assert_array_equal if is_text else same)(got, wanted)
+    monkeypatch.setattr(fast.optimized, "_keras_call", None)
+    fast(make(given()))  # It is known where each of them goes.
+
+
 @pytest.mark.parametrize("dtype", [object, str])
 def test_arrays_that_hold_no_numbers_are_cast(library, functional, same, integers, dtype):
     """Keras casts them, as NumPy does; rows of a table may be such."""
