@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 
-_MEMORY = 2 << 30  # bytes that a case may take on top of what TensorFlow has
+_MEMORY = 2 << 30  # bytes that a case may take on top of what its child has
 _CPU_SECONDS = 30  # of one case
 _WALL_SECONDS = 300
 
@@ -15,13 +15,13 @@ _WALL_SECONDS = 300
 def _serve(function, connection):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     function(None)  # starts TensorFlow
-    with open("/proc/self/statm") as sizes:
-        limit = int(sizes.read().split()[0]) * resource.getpagesize() + _MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TensorFlow logs what it refuses
     connection.send("ready")
     while True:
         case = connection.recv()
+        with open("/proc/self/statm") as sizes:
+            limit = int(sizes.read().split()[0]) * resource.getpagesize() + _MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         usage = resource.getrusage(resource.RUSAGE_SELF)
         most = int(usage.ru_utime + usage.ru_stime) + _CPU_SECONDS
         resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
