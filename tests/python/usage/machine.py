@@ -457,7 +457,8 @@ class Usage(RuleBasedStateMachine):
             elif isinstance(got, Exception):
                 raise got
             else:  # made anew of the original and the weights of now
-                is_result = how != "clone_model"  # which is a model that has the result as a layer
+                # A clone of some results is a model that has the result as a layer.
+                is_result = hasattr(got, "report")
                 written = self.subject(
                     got, subject.twin, is_result, subject.weights, subject.option
                 )
@@ -485,8 +486,10 @@ class Usage(RuleBasedStateMachine):
 
 def by_clone(model):
     library = tf_keras if isinstance(model, tf_keras.Model) else keras
-    clone = library.models.clone_model(model)
-    clone.set_weights(model.get_weights())
+    with keras.saving.custom_object_scope({"Subclassed": originals.Subclassed}):
+        clone = library.models.clone_model(model)
+    if not hasattr(clone, "report"):  # A result has no weights to set.
+        clone.set_weights(model.get_weights())
     return clone
 
 
