@@ -56,6 +56,8 @@ test-grid: $(installed) $(dev_required) ## compares recurrent layers of all size
 	  tests/python/layers/test_recurrent.py tests/python/ops/test_isa_cap.py
 
 fuzz: $(installed) $(dev_required) ## runs COUNT random calls, models, graphs, shapes and steps from SEED on
+	@TF_BLOCKDNN_EXAMPLES=$(COUNT) $(venv)/bin/pytest -q -m hypothesis --hypothesis-seed=$(SEED) \
+	  --ignore=tests/python/rewriter/test_random_graphs.py
 	@TF_BLOCKDNN_EXAMPLES=$(COUNT) TF_BLOCKDNN_CASES=$$(($(COUNT) / 10 + 40)) TF_BLOCKDNN_SEED=$(SEED) \
 	  $(venv)/bin/pytest -q -s --hypothesis-seed=$(SEED) tests/python/fuzz tests/python/rewriter/rules \
 	  tests/python/rewriter/test_random_graphs.py tests/python/usage

@@ -192,17 +192,17 @@ def _checked(option: str, patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def names_of(
-    what: str, given: Iterable[str], error: type[UserError] = UserError
+    what: str, names: Iterable[str], error: type[UserError] = UserError
 ) -> tuple[str, ...]:
     """The names that a caller gives, which may come from an iterator.
 
     Args:
         error: what is raised where they are one string, or nothing that holds several.
     """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        name = given if isinstance(given, str) else "name"
-        raise error(f"{what} must be a list of names, such as [{name!r}], not {given!r}")
-    return tuple(given)
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        example = names if isinstance(names, str) else "name"
+        raise error(f"{what} must be a list of names, such as [{example!r}], not {names!r}")
+    return tuple(names)
 
 
 def is_named(pattern: str, node: str, prefix: str = "") -> bool:

@@ -13,7 +13,7 @@ import inspect
 import os
 import threading
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -234,7 +234,7 @@ def call_signature(kind, defaults: Mapping = {}) -> inspect.Signature:
 
 
 def bind(
-    kind, args: tuple, kwargs: Mapping, defaults: Mapping, keywords: Collection[str] = ()
+    kind, args: tuple, kwargs: Mapping, defaults: Mapping, keywords: frozenset[str] = frozenset()
 ) -> list:
     """The flat inputs of a function of that type, matched and cast as TensorFlow does.
 
@@ -246,8 +246,11 @@ def bind(
         TypeError, ValueError: not the arguments of such a function.
     """
     named = {function_type.sanitize_arg_name(name): value for name, value in kwargs.items()}
-    left = [p.name for p in kind.parameters.values() if p.kind is p.POSITIONAL_ONLY][len(args) :]
-    named_anyway = {name: named.pop(name) for name in left if name in named and name in keywords}
+    named_anyway = {}  # what the type calls positional only
+    if named and keywords:
+        parameters = kind.parameters.values()
+        left = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY][len(args) :]
+        named_anyway = {name: named.pop(name) for name in keywords.intersection(named, left)}
     values, bound = kind.bind_partial(*args, **named).arguments | named_anyway, {}
     for name, parameter in kind.parameters.items():
         constraint = parameter.type_constraint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
@@ -68,7 +68,7 @@ class Call:
         original,
         defaults: Mapping = {},
         takes_names: bool = False,
-        keywords: Collection[str] = (),
+        keywords: frozenset[str] = frozenset(),
     ) -> None:
         """Binds arguments as the original does.
 

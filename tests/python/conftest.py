@@ -16,14 +16,13 @@ import tensorflow as tf  # noqa: E402
 from blocked_numpy import Blocked  # noqa: E402
 from tensorflow.python.ops.variables import default_variable_creator_v2  # noqa: E402
 
-# What is drawn is the same in each run but those that ask for a number of examples, and a busy
-# machine takes its time.
+# What is drawn is the same in each run but those of `make fuzz`, and a busy machine takes its time.
 hypothesis.settings.register_profile(
     "tests",
     deadline=None,
     derandomize="TF_BLOCKDNN_EXAMPLES" not in os.environ,
     database=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("tests")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import references
 from blocked_numpy import Blocked
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tf_blockdnn as bd
@@ -115,7 +115,7 @@ def one_by_one(result, entries, previous):
     return np.reshape(result, shape)
 
 
-relaxed = settings(max_examples=25)
+relaxed = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("name", CONV_FORMS)

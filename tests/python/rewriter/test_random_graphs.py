@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import Builder
 
@@ -46,7 +46,10 @@ def unoptimised(function, *inputs):
         )
 
 
-@settings(max_examples=int(os.environ.get("TF_BLOCKDNN_EXAMPLES", "100")))
+@settings(
+    max_examples=int(os.environ.get("TF_BLOCKDNN_EXAMPLES", "100")),
+    suppress_health_check=list(HealthCheck),
+)
 @given(st.data())
 def test_random_graph(data):
     check(lambda count: data.draw(st.integers(0, count - 1)))

@@ -9,7 +9,7 @@ import os
 
 import originals
 import pytest
-from hypothesis import seed, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from machine import Usage
 
@@ -24,6 +24,7 @@ def test_usage(kind):
     run = settings(
         max_examples=max(1, _STEPS // _LENGTH // len(originals.KINDS)),
         stateful_step_count=_LENGTH,
+        suppress_health_check=list(HealthCheck),
     )
     steps = set()
     run_state_machine_as_test(seed(_SEED)(lambda: Usage(kind, steps)), settings=run)

@@ -40,11 +40,8 @@ def fuse_pool(body: Body, context: Context) -> None:
     """Joins a convolution with the max pooling of 2x2 after it, where Winograd stores maxima."""
     for node, first in _pairs(body, Pool):
         conv, pool = first.payload, node.payload
-        if (pool.kind, pool.ksize, pool.strides) != (
-            "max",
-            _WINDOW,
-            _WINDOW,
-        ) or pool.is_low_precision:
+        halves = (pool.kind, pool.ksize, pool.strides) == ("max", _WINDOW, _WINDOW)
+        if not halves or pool.is_low_precision:
             continue
         sizes = None if conv.src_part or first.roles != ("src",) else _source_sizes(body, first)
         if sizes and _adds_no_padding(body, first, pool) and _pools_tiles(conv, sizes):

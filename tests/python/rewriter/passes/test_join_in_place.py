@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from converts import converts
 from graph_nodes import all_nodes
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import Builder
 
@@ -263,7 +263,7 @@ class _Joins(Builder):
         return [self._conv(joined, []), *extra]
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_random_graphs(data, rewrite, image):
     joins = _Joins(lambda count: data.draw(st.integers(0, count - 1)))
