@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/base/casts.h"
 #include "absl/strings/str_join.h"
 
 namespace bd {
@@ -36,10 +35,8 @@ Status ReadQuantization(const std::string& name, DataType dtype, absl::Span<cons
   }
   const auto valid = [&] {
     const float scale = list[0], zero_point = list[1];
-    // Threads that take subnormal numbers for zero decide as the others do.
-    const bool is_zero = absl::bit_cast<uint32_t>(zero_point) << 1 == 0;
     return scale > 0 && std::isnormal(scale) && std::isfinite(1 / scale) &&
-           (is_zero || zero_point >= 1) && zero_point <= 255 &&
+           (IsZero(zero_point) || zero_point >= 1) && zero_point <= 255 &&
            zero_point == std::floor(zero_point);
   };
   if (list.size() != 2 || !valid()) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/casts.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "cc/base/quantization.h"
@@ -84,6 +85,11 @@ struct QuantizationAttr {
   // Against the type of that tensor; sets the value.
   Status Check(const char* name, DataType dtype);
 };
+
+// Whether it is 0 or -0, by the bits: threads that take subnormal numbers for zero must decide as
+// the others do.
+inline bool IsZero(float x) { return absl::bit_cast<uint32_t>(x) << 1 == 0; }
+
 // Of one tensor of such an attribute's list.
 Status ReadQuantization(const std::string& name, DataType dtype, absl::Span<const float> list,
                         Quantization* value);

@@ -2,6 +2,7 @@
 // spatial dimensions, or any axes with the channels last.
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "cc/tensorflow/attrs/shape_fns.h"
@@ -16,7 +17,8 @@ struct NormalizationAttrs : OpDefaults {
   float epsilon = 0.f;
 
   Status Check() const {
-    return epsilon >= 0 ? absl::OkStatus() : Invalid("epsilon must not be negative; got ", epsilon);
+    if (epsilon >= 0 && (IsZero(epsilon) || !std::signbit(epsilon))) return absl::OkStatus();
+    return Invalid("epsilon must not be negative; got ", epsilon);
   }
 };
 

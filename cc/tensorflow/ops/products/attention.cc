@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/casts.h"
 #include "cc/core/attention/attention_kernel.h"
 #include "cc/tensorflow/ops/op.h"
 
@@ -133,9 +132,7 @@ struct Attention : OpDefaults {
       return Invalid("late_biases: of ", num_biases, " biases ", late_biases,
                      " cannot be added after the mask");
     }
-    // A thread that takes subnormal numbers for zero would take such a cap for none.
-    const bool is_none = absl::bit_cast<uint32_t>(soft_cap) << 1 == 0;
-    if (!is_none && !(std::isnormal(soft_cap) && soft_cap > 0.f)) {
+    if (!IsZero(soft_cap) && !(std::isnormal(soft_cap) && soft_cap > 0.f)) {
       return Invalid("soft_cap must be a positive number, or 0 for none; got ", soft_cap);
     }
     return absl::OkStatus();
