@@ -36,13 +36,12 @@ void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t en
   const auto run = kernels[static_cast<int>(d.kind)];
   PoolRow row(Along(windows.w));
   const int64_t row_floats = row.row_stride;
-  const int64_t padding = (windows.w.pad_before + windows.w.pad_after) * kBlock;
-  std::vector<uint16_t> columns(plan.byte_rows ? row_floats + padding : 0);
+  std::vector<uint8_t> columns(plan.byte_rows ? row_floats : 0);
   row.inner_begin = plan.inner_begin;
   row.inner_end = plan.inner_end;
   row.from = d.src_quantization;
   row.to = d.dst_quantization;
-  row.columns = columns.data() + (plan.byte_rows ? row.pad * kBlock : 0);
+  row.columns = columns.data();
   const int64_t rows = windows.d.out * windows.h.out;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t plane = unit / rows, n = plane / from.blocks(), block = plane % from.blocks();

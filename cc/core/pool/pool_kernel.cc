@@ -2,7 +2,6 @@
 
 #include "cc/simd/convert/convert.h"
 #include "cc/simd/convert/int8.h"
-#include "cc/simd/convert/word_block.h"
 #include "cc/simd/fold_plane.h"
 #include "cc/simd/vec.h"
 
@@ -202,7 +201,7 @@ void AverageBytes(const uint8_t* src, const Quantization& from, int64_t pixels, 
 
 // Each column over the rows first: neighbouring windows share them.
 void MaxByteRow(const PoolRow& row) {
-  uint8_t* const columns = reinterpret_cast<uint8_t*>(row.columns);
+  uint8_t* const columns = row.columns;
   const uint8_t* const src = static_cast<const uint8_t*>(row.src);
   const int64_t bytes = row.width * kBlock;
   __builtin_memcpy(columns, src, static_cast<size_t>(bytes));
@@ -219,120 +218,10 @@ void MaxByteRow(const PoolRow& row) {
   }
 }
 
-// The average of n bytes from their sum, where their quantization stays, in words of 16 bits. It is
-// (sum - n zero) / n rounded, plus zero: sum / n rounded, with ties to the even distance from zero.
-//
-// x / n rounded down is (x + 1) m / 2^16 rounded down, where m = (65535 - r) / n, 0 <= r < n. For
-// (x + 1) m / 2^16 = (x + 1) / n - (x + 1) (1 + r) / (2^16 n), which is less than (x + 1) / n, and
-// at least x / n where (x + 1) (1 + r) <= 2^16; no whole number lies in between but x / n itself.
-// Here x + 1 <= 255 n + n / 2 + 1 <= 256 n and 1 + r <= n, so that n^2 <= 256 suffices.
-//
-// PoolOneRow multiplies by an inverse of float32 that the rounding of step / n changes. Where step,
-// which is scale * (1 / scale), is 1, products of up to kMostAveraged bytes keep their ties: the
-// inverse of 3, 6 or 12 is 2^-25 too large, that of 5 or 10 2^-26, and those of powers of two are
-// exact, which the product's rounding to k + 1/2 undoes. Where step is 1 - 2^-24, the inverse of
-// all of them is that much too small, and ties go towards zero. Rows of another step, whose scale
-// has no normal inverse, are left to PoolOneRow.
-constexpr int64_t kMostAveraged = 12;
-
-struct ByteAverage {
-  ByteAverage(const PoolRow& row, int64_t columns, bool exact_step) {
-    const int64_t n = row.valid_slices * row.valid_rows * columns;
-    inverse = SetWordBlock(static_cast<uint16_t>(65535 / n));
-    to_lower = SetWordBlock(static_cast<uint16_t>((n - 1) / 2 + 1));
-    to_upper = SetWordBlock(static_cast<uint16_t>(n / 2 + 1));
-    zero = SetWordBlock(static_cast<uint16_t>(row.from.zero_point));
-    has_ties = n % 2 == 0;
-    exact = exact_step;
-  }
-  WordBlock Lower(WordBlock sum) const { return HighProducts(AddWords(sum, to_lower), inverse); }
-  // Of an even number. Ties go up from an odd distance, or from one below zero.
-  WordBlock Tied(WordBlock sum) const {
-    const WordBlock lower = Lower(sum), upper = HighProducts(AddWords(sum, to_upper), inverse);
-    const WordBlock distance = SubWords(lower, zero);
-    const WordBlock up = exact ? distance : SignWords(distance);
-    return AddWords(lower, AndWords(SubWords(upper, lower), up));
-  }
-  WordBlock inverse, to_lower, to_upper, zero;
-  bool exact, has_ties;
-};
-
-// Outputs [begin, end), all of windows that have as many elements. Columns beside the row are
-// zeros.
-template <int kKernel, int kStride>
-BD_INLINE void AverageColumns(const PoolRow& row, const ByteAverage& average, int64_t begin,
-                              int64_t end) {
-  const uint16_t* const columns = row.columns + (begin * kStride - row.pad) * kBlock;
-  uint8_t* const dst = static_cast<uint8_t*>(row.dst) + begin * kBlock;
-  const auto sum_of = [&](int64_t o) __attribute__((always_inline)) {
-    const uint16_t* const c = columns + o * kStride * kBlock;
-    WordBlock sum = LoadWordBlock(c);
-#pragma GCC unroll 4
-    for (int k = 1; k < kKernel; ++k) sum = AddWords(sum, LoadWordBlock(c + k * kBlock));
-    return sum;
-  };
-  if (average.has_ties) {
-    for (int64_t o = 0; o < end - begin; ++o) {
-      StoreAsBytes(dst + o * kBlock, average.Tied(sum_of(o)));
-    }
-  } else {
-#pragma GCC unroll 4
-    for (int64_t o = 0; o < end - begin; ++o) {
-      StoreAsBytes(dst + o * kBlock, average.Lower(sum_of(o)));
-    }
-  }
-}
-
-template <int kKernel, int kStride>
-void AverageByteWindows(const PoolRow& row, bool exact_step) {
-  const auto edges = [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end; ++o) {
-      int64_t lo, hi;
-      ColumnsOf(row, o, &lo, &hi);
-      AverageColumns<kKernel, kStride>(row, ByteAverage(row, hi - lo, exact_step), o, o + 1);
-    }
-  };
-  edges(0, row.inner_begin);
-  AverageColumns<kKernel, kStride>(row, ByteAverage(row, kKernel, exact_step), row.inner_begin,
-                                   row.inner_end);
-  edges(row.inner_end, row.out);
-}
-
-void AverageByteRow(const PoolRow& row) {
-  const bool two_by_two = row.kernel == 2 && row.stride == 2;
-  const bool three = row.kernel == 3 && row.stride <= 2;
-  const float step = row.from.scale * (1.f / row.to.scale);
-  if (!(two_by_two || three) || row.from != row.to || (step != 1.f && step != 1.f - 0x1p-24f) ||
-      row.valid_slices * row.valid_rows * row.kernel > kMostAveraged) {
-    return PoolOneRow<AvgOp, uint8_t>(row);
-  }
-  const uint8_t* const src = static_cast<const uint8_t*>(row.src);
-  const int64_t n = row.width * kBlock;
-  if (row.valid_slices == 1 && row.valid_rows == 3) {
-    const uint8_t *const second = src + row.row_stride, *const third = second + row.row_stride;
-#pragma GCC unroll 4
-    for (int64_t i = 0; i < n; i += kBlock) {
-      const WordBlock two = AddWords(WidenedBytes(src + i), WidenedBytes(second + i));
-      StoreWordBlock(row.columns + i, AddWords(two, WidenedBytes(third + i)));
-    }
-  } else {
-    for (int64_t i = 0; i < n; i += kBlock) StoreWordBlock(row.columns + i, WidenedBytes(src + i));
-    ForOtherRows(src, row, [&](const uint8_t* other) {
-      for (int64_t i = 0; i < n; i += kBlock) {
-        uint16_t* const column = row.columns + i;
-        StoreWordBlock(column, AddWords(LoadWordBlock(column), WidenedBytes(other + i)));
-      }
-    });
-  }
-  if (two_by_two) return AverageByteWindows<2, 2>(row, step == 1.f);
-  if (row.stride == 2) return AverageByteWindows<3, 2>(row, step == 1.f);
-  AverageByteWindows<3, 1>(row, step == 1.f);
-}
-
 }  // namespace
 
 constexpr PoolKernels kPoolKernels = {{PoolOneRow<MaxOp, float>, PoolOneRow<AvgOp, float>},
-                                      {MaxByteRow, AverageByteRow},
+                                      {MaxByteRow, PoolOneRow<AvgOp, uint8_t>},
                                       {FoldPlane<MaxOp, float>, FoldPlane<AvgOp, float>},
                                       {PoolOneRow<MaxOp, Bfloat16>, PoolOneRow<AvgOp, Bfloat16>},
                                       {FoldPlane<MaxOp, Bfloat16>, FoldPlane<AvgOp, Bfloat16>},

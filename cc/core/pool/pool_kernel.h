@@ -28,9 +28,9 @@ struct PoolRow : PoolWindows {
   void* dst;                       // [out][16]
   int64_t inner_begin, inner_end;  // outputs whose taps are all inside
   // Of bytes: what src and dst stand for, which a maximum keeps as it is, and room for
-  // [width][16]. What the windows reach beside it is zeros.
+  // [width][16].
   Quantization from, to;
-  uint16_t* columns;
+  uint8_t* columns;
 };
 
 // One row of the gradient: what the windows of an output row give to the rows that they cover.
