@@ -17,16 +17,21 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "cc/base/verbose.h"
 #include "cc/tensorflow/attrs/attr_visitor.h"
 #include "cc/tensorflow/op_base/launch.h"
 #include "cc/tensorflow/op_base/memory_plan.h"
+#include "cc/tensorflow/op_base/op_utils.h"
 #include "cc/tensorflow/op_base/plan_cache.h"
+#include "cc/tensorflow/op_base/scratchpad.h"
 #include "cc/tensorflow/ops/registration.h"
 #include "cc/tensorflow/weights/weights_cache.h"
 
@@ -180,18 +185,14 @@ struct OpPlan {
   }
 };
 
+// What an op resolves in an execution.
 template <typename Op>
-class OpLaunch {
- public:
+struct OpLaunch {
   std::shared_ptr<const OpPlan<Op>> plan;
   std::array<WeightsLease, Op::kNumWeights> weights;
-  // The kernel's, which outlives its launches.
-  const Op* op = nullptr;
-  const std::vector<int>* fixed = nullptr;
 
-  const TensorShape& dst_shape(int output = 0) const { return plan->dst_shapes[output]; }
   int64_t scratch_bytes() const { return Op::ScratchOf(plan->core).bytes(); }
-  absl::Span<const int> fixed_inputs() const { return *fixed; }
+  // False if it holds memory of this execution.
   bool lasts() const {
     return std::all_of(weights.begin(), weights.end(), [](const auto& w) { return w.lasts(); });
   }
@@ -200,22 +201,18 @@ class OpLaunch {
     for (const WeightsLease& lease : weights) bytes += lease.bytes_packed();
     return bytes;
   }
-  void Run(LaunchMemory memory, ThreadPool& pool) const {
-    memory.weights = weights.data();
-    op->Run(plan->core, memory, pool);
-  }
 };
 
 // The kernel of an op.
 template <typename Op>
-class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
+class KernelOf : public PoolOpKernel {
  public:
-  explicit KernelOf(OpKernelConstruction* ctx) : LaunchOpKernel<OpLaunch<Op>>(ctx) {
+  explicit KernelOf(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, ReadAttrsOf(ctx, &op_));
-    this->scratchpad_.Set(op_.keeps_scratch);
-    this->reusable_inputs_ = op_.reusable_inputs();
-    fixed_ = op_.fixed_inputs();
-    fixed_.insert(fixed_.end(), Op::kFixedInputs.begin(), Op::kFixedInputs.end());
+    scratchpad_.Set(op_.keeps_scratch);
+    reusable_inputs_ = op_.reusable_inputs();
+    fixed_inputs_ = op_.fixed_inputs();
+    fixed_inputs_.insert(fixed_inputs_.end(), Op::kFixedInputs.begin(), Op::kFixedInputs.end());
     if constexpr (Op::kNumWeights > 0) {
       for (int i = 0; i < Op::kNumWeights; ++i) {
         const WeightsUse use = op_.weights_use(i);
@@ -225,15 +222,70 @@ class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
   }
 
  private:
-  Status Resolve(OpKernelContext* ctx, OpLaunch<Op>* launch) override {
-    PlanSite site = {this->pool().num_threads(), false};
+  // The kernel outlives it.
+  class Prepared : public PreparedLaunch {
+   public:
+    Prepared(const KernelOf* kernel, OpLaunch<Op> launch, int into, size_t dst_bytes)
+        : kernel_(*kernel), into_(into), dst_bytes_(dst_bytes), launch_(std::move(launch)) {}
+    void Run(const LaunchMemory& memory) const override {
+      if (into_ >= 0 && memory.outputs[0] != memory.inputs[into_]) {
+        memcpy(memory.outputs[0], memory.inputs[into_], dst_bytes_);
+      }
+      kernel_.Run(launch_, memory);
+    }
+    int64_t scratch_bytes() const override { return launch_.scratch_bytes(); }
+    absl::Span<const int> fixed_inputs() const override { return kernel_.fixed_inputs_; }
+
+   private:
+    const KernelOf& kernel_;
+    const int into_;
+    const size_t dst_bytes_;
+    const OpLaunch<Op> launch_;
+  };
+
+  void Execute(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>* prepared) override {
+    OpLaunch<Op> launch;
+    OP_REQUIRES_OK(ctx, Resolve(ctx, &launch));
+    const OpPlan<Op>& plan = *launch.plan;
+    if (Op::Forwards(plan.core)) {
+      return RunLogged([&] { return Describe(ctx, launch) + " in place"; },
+                       [&] { ctx->set_output(0, ctx->input(0)); });
+    }
+    Tensor* dst;
+    int reused;
+    OP_REQUIRES_OK(
+        ctx, AllocateDst(ctx, op_.has_into(), reusable_inputs_, plan.dst_shapes[0], &dst, &reused));
+    const int64_t dst_bytes = dst->TotalBytes();
+    absl::InlinedVector<void*, 4> outputs = {dst->data()};
+    for (int i = 1; i < ctx->num_outputs(); ++i) {
+      OP_REQUIRES_OK(ctx, ctx->allocate_output(i, plan.dst_shapes[i], &dst));
+      PreferHugePages(dst->data(), dst->TotalBytes());
+      outputs.push_back(dst->data());
+    }
+    if (plan.dst_elements == 0) return;
+    ScratchpadMemory scratchpad;
+    OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, launch.scratch_bytes(), &scratchpad));
+    absl::InlinedVector<const void*, 8> inputs;
+    for (int i = 0; i < ctx->num_inputs(); ++i) inputs.push_back(ctx->input(i).data());
+    const LaunchMemory memory = {inputs.data(), outputs.data(), scratchpad.data()};
+    // Whether dst took the memory of an input: a sum's operand, or what it is written into.
+    RunLogged([&] { return Describe(ctx, launch) + (reused >= 0 ? " in place" : ""); },
+              [&] { Run(launch, memory); });
+    // Scratch that the kernel keeps is this kernel's.
+    if (prepared == nullptr || !launch.lasts()) return;
+    if (scratchpad_.keeps() && launch.scratch_bytes() > 0) return;
+    *prepared = std::make_unique<Prepared>(this, std::move(launch),
+                                           op_.has_into() ? ctx->num_inputs() - 1 : -1, dst_bytes);
+  }
+
+  // After all checks of the inputs.
+  Status Resolve(OpKernelContext* ctx, OpLaunch<Op>* launch) {
+    PlanSite site = {pool().num_threads(), false};
     for (auto& weights : weights_) site.changes_weights |= weights->changing();
     const auto make = [&](OpPlan<Op>* made) {
       return OpPlan<Op>::Make(op_, InputShapes(ctx), site, made);
     };
     TF_RETURN_IF_ERROR(plans_[site.changes_weights].Get(ctx, make, &launch->plan));
-    launch->op = &op_;
-    launch->fixed = &fixed_;
     if (launch->plan->dst_elements == 0) return absl::OkStatus();
     if constexpr (Op::kNumWeights > 0) TF_RETURN_IF_ERROR(TakeWeights(ctx, launch));
     return absl::OkStatus();
@@ -243,7 +295,7 @@ class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
     const typename Op::Plan& plan = launch->plan->core;
     for (int i = 0; i < Op::kNumWeights; ++i) {
       const auto pack = [&](const void* plain, void* packed) {
-        op_.Pack(plan, i, plain, ctx, packed, this->pool());
+        op_.Pack(plan, i, plain, ctx, packed, pool());
       };
       TF_RETURN_IF_ERROR(weights_[i]->Take(ctx, Op::kFixedInputs[i],
                                            op_.Weights(plan, i, ctx, pack), &launch->weights[i]));
@@ -251,19 +303,21 @@ class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
     return absl::OkStatus();
   }
 
-  bool Forwards(const OpLaunch<Op>& launch) const override {
-    return Op::Forwards(launch.plan->core);
+  void Run(const OpLaunch<Op>& launch, LaunchMemory memory) const {
+    memory.weights = launch.weights.data();
+    op_.Run(launch.plan->core, memory, pool());
   }
-  bool has_into() const override { return op_.has_into(); }
+
   BlockedTensors Blocked(OpKernelContext* ctx) const override {
     return op_.Blocked(InputShapes(ctx));
   }
-  std::string Describe(OpKernelContext* ctx, const OpLaunch<Op>& launch) const override {
+  // The verbose log's line.
+  std::string Describe(OpKernelContext* ctx, const OpLaunch<Op>& launch) const {
     MemoryPlan plan;
     Op::FillMemoryPlan(launch.plan->core, &plan);
     std::string line = DescribeExecution(ctx, plan, launch.plan->dst_shapes);
     if (const int64_t bytes = launch.scratch_bytes()) {
-      absl::StrAppend(&line, " scratch ", bytes, " ", this->scratchpad_.mode());
+      absl::StrAppend(&line, " scratch ", bytes, " ", scratchpad_.mode());
     }
     if (const int64_t bytes = launch.bytes_packed()) absl::StrAppend(&line, " packs ", bytes);
     return line;
@@ -273,7 +327,8 @@ class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
   }
 
   Op op_;
-  std::vector<int> fixed_;
+  std::vector<int> reusable_inputs_, fixed_inputs_;
+  Scratchpad scratchpad_;
   // The second for weights that change.
   PlanCache<OpPlan<Op>> plans_[Op::kNumWeights > 0 ? 2 : 1];
   std::array<std::optional<WeightsCache>, Op::kNumWeights> weights_;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "cc/base/verbose.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_properties.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cc/tensorflow/op_base/launch.h"
+#include "cc/tensorflow/op_base/op_utils.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace bd {

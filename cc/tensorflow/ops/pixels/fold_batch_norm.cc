@@ -54,8 +54,8 @@ struct Fold : NormalizationAttrs {
 // The results of an execution, for later ones. Inputs are looked at as WeightsCache looks at
 // weights: what has the same fingerprint twice in a row is held from then on, so that whoever
 // assigns new values has to take other memory; until then, and where others than TensorFlow may
-// write into the memory, everything is computed anew. No Launch: its results lie where they lay
-// before.
+// write into the memory, everything is computed anew. It prepares nothing: its results lie where
+// they lay before.
 class FoldBatchNormOp : public PoolOpKernel {
  public:
   explicit FoldBatchNormOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,10 +13,9 @@
 #include <vector>
 
 #include "absl/log/globals.h"
-#include "cc/tensorflow/op_base/plan_cache.h"
+#include "cc/tensorflow/ops/op.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/function.h"
-#include "tensorflow/core/framework/op.h"
 #include "tests/cc/tensorflow/test_device.h"
 
 namespace bd {
@@ -22,67 +23,58 @@ namespace {
 
 using tensorflow::FunctionDefHelper;
 
-REGISTER_OP("TestSumAndProduct")
-    .Input("x: float")
-    .Input("weights: float")
-    .Output("sum: float")
-    .Output("product: float");
-
-struct Plan {
-  TensorShape shape;
-};
-
 // Runs with a context of their own: none of those of a static plan.
 std::atomic<int> resolved{0};
 
-// Its first weight stands for packed ones.
-struct SumAndProduct {
-  std::shared_ptr<const Plan> plan;
-  float weight = 0;
+// Its first weight is packed as it is.
+struct SumAndProduct : OpDefaults {
+  struct Plan {
+    ScratchBook scratch;
+    int64_t elements;
+  };
+  static constexpr int kNumWeights = 1;
+  static constexpr std::array kFixedInputs = {1};
 
-  const TensorShape& dst_shape(int = 0) const { return plan->shape; }
-  int64_t scratch_bytes() const { return sizeof(float) * plan->shape.num_elements(); }
-  absl::Span<const int> fixed_inputs() const {
-    static constexpr int kFixed[] = {1};
-    return kFixed;
+  static OpSignature Signature() {
+    return {
+        "TestSumAndProduct", {"x: float", "weights: float"}, {"sum: float", "product: float"}, ""};
   }
-  bool lasts() const { return true; }
-  void Run(const LaunchMemory& memory, ThreadPool&) const {
+  void Visit(AttrVisitor&) {}
+  Status Shapes(const ShapeList& in, ShapeList* dst) const {
+    if (in[0].dims() > 1) return Invalid("x must have one dimension");
+    *dst = {in[0], in[0]};
+    return absl::OkStatus();
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+    plan->elements = in[0].num_elements();
+    plan->scratch.Book<float>("copy", plan->elements);
+    return absl::OkStatus();
+  }
+  WeightsUse weights_use(int) const { return {0, WeightsChange::kNever}; }
+  PackRequest Weights(const Plan&, int, OpKernelContext*, WeightsPacker pack) const {
+    return {{}, {1}, sizeof(float), 0, pack};
+  }
+  void Pack(const Plan&, int, const void* plain, OpKernelContext*, void* packed,
+            ThreadPool&) const {
+    memcpy(packed, plain, sizeof(float));
+  }
+  static bool Forwards(const Plan&) {  // asked by each run with a context
+    ++resolved;
+    return false;
+  }
+  void Run(const Plan& plan, const LaunchMemory& memory, ThreadPool&) const {
+    const float weight = *memory.weights[0].as<float>();
     float* const scratch = static_cast<float*>(memory.scratch);
-    for (int64_t i = 0; i < plan->shape.num_elements(); ++i) scratch[i] = memory.in<float>(0)[i];
-    for (int64_t i = 0; i < plan->shape.num_elements(); ++i) {
+    for (int64_t i = 0; i < plan.elements; ++i) scratch[i] = memory.in<float>(0)[i];
+    for (int64_t i = 0; i < plan.elements; ++i) {
       memory.out<float>(0)[i] = scratch[i] + weight;
       memory.out<float>(1)[i] = scratch[i] * weight;
     }
   }
+  std::vector<int> reusable_inputs() const { return {0}; }
 };
 
-class SumAndProductOp : public LaunchOpKernel<SumAndProduct> {
- public:
-  explicit SumAndProductOp(OpKernelConstruction* ctx) : LaunchOpKernel(ctx) {
-    reusable_inputs_ = {0};
-  }
-
- private:
-  Status Resolve(OpKernelContext* ctx, SumAndProduct* launch) override {
-    ++resolved;
-    if (ctx->input(0).dims() != 1) return Invalid("x must have one dimension");
-    launch->weight = ctx->input(1).flat<float>()(0);
-    return plans_.Get(
-        ctx,
-        [&](Plan* made) {
-          made->shape = ctx->input(0).shape();
-          return absl::OkStatus();
-        },
-        &launch->plan);
-  }
-  std::string Describe(OpKernelContext*, const SumAndProduct&) const override { return ""; }
-  BlockedTensors Blocked(OpKernelContext*) const override { return {}; }
-
-  PlanCache<Plan> plans_;
-};
-
-REGISTER_KERNEL_BUILDER(Name("TestSumAndProduct").Device(tensorflow::DEVICE_CPU), SumAndProductOp);
+const OpRegistration<SumAndProduct> registration;
 
 // (x, w) -> ((x + w) * w, (x + w) * w + w, x * w): two ops, a chain and a result between.
 tensorflow::FunctionDef Body(const char* name) {
