@@ -69,7 +69,6 @@ struct ShuffleProgramData {
 struct ShufflePlan {
   ShuffleDesc desc;
   ShuffleMethod method = ShuffleMethod::kCopy;
-  const ShuffleKernels* kernels = nullptr;
   // The work is cut into units: bytes of a copy, entries of kCopyEntries, tiles of the
   // others.
   int64_t units = 0;

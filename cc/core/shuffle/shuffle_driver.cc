@@ -16,7 +16,7 @@ void RunRows(const ShufflePlan& plan, const uint8_t* src, uint8_t* dst, int64_t 
   for (int64_t row = first; row < last; ++row) {
     const int64_t k = row % d.channels;
     const int64_t c = d.group < groups ? k / d.group + k % d.group * groups : k;
-    plan.kernels->copy(src + (row - k + d.SrcOf(c)) * bytes, dst + (row - k + c) * bytes, bytes);
+    memcpy(dst + (row - k + c) * bytes, src + (row - k + d.SrcOf(c)) * bytes, bytes);
   }
 }
 

@@ -1,4 +1,4 @@
-// What the shuffle kernels do: they fill vectors of dst from windows of src, or copy.
+// What the shuffle kernels do: they fill vectors of dst from windows of src.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,6 @@ struct Permuter {
 
 struct ShuffleKernels {
   Permuter permuters[4];  // of items of 1, 2, 4 and 8 bytes
-  // At least a vector of bytes.
-  void (*copy)(const uint8_t* src, uint8_t* dst, int64_t bytes);
 };
 
 BD_KERNEL_TABLE(ShuffleKernels)

@@ -233,7 +233,6 @@ std::string MakeShufflePlan(const ShuffleDesc& desc, Isa isa, ShufflePlan* plan)
   if (std::string error = Check(desc); !error.empty()) return error;
   *plan = ShufflePlan();
   plan->desc = desc;
-  plan->kernels = &ShuffleKernelsFor(isa);
   const int64_t bytes = desc.size_bytes();
   if (bytes == 0) return "";
 
