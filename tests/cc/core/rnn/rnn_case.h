@@ -177,11 +177,15 @@ inline void ExpectNear(const RnnResult& actual, const RnnResult& expected, doubl
 // gates damp it from step to step.
 constexpr double kBound = 1e-5;
 
-inline void CheckRnn(const RnnCase& c, Isa isa, ThreadPool& pool, double bound = kBound) {
-  RnnResult expected(c.d), actual(c.d);
+inline void CheckRnn(const RnnCase& c, const std::vector<Isa>& isas, ThreadPool& pool,
+                     double bound = kBound) {
+  RnnResult expected(c.d);
   c.Reference(&expected);
-  c.Run(isa, pool, &actual);
-  ExpectNear(actual, expected, bound, std::string(IsaName(isa)) + " " + Name(c.d));
+  for (Isa isa : isas) {
+    RnnResult actual(c.d);
+    c.Run(isa, pool, &actual);
+    ExpectNear(actual, expected, bound, std::string(IsaName(isa)) + " " + Name(c.d));
+  }
 }
 
 // `count` layers of each kind, of the types in `like`: of any size, in all directions and orders,

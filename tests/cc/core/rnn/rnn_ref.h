@@ -35,6 +35,8 @@ inline void RnnRef(const RnnDesc& d, const RnnBuffers& b, const float* kernel,
   const auto bias = [&](int64_t row, int64_t column) {
     return b.bias == nullptr ? 0. : b.bias[row * columns + column];
   };
+  std::vector<double> biases(columns), zeros(columns);
+  for (int64_t column = 0; column < columns; ++column) biases[column] = bias(0, column);
   for (int64_t n = 0; n < d.batch; ++n) {
     std::vector<double> h(units), c(units), out(units);
     for (int64_t u = 0; u < units; ++u) {
@@ -45,41 +47,38 @@ inline void RnnRef(const RnnDesc& d, const RnnBuffers& b, const float* kernel,
       const int64_t t = d.InputStep(s);
       const bool counts = (b.mask.data == nullptr || *b.mask.At(n, t)) &&
                           (b.lengths == nullptr || t < b.lengths[n]);
-      // Column `column` of x W + b, and of v U.
-      const auto x_w = [&](int64_t column) {
-        double sum = bias(0, column);
-        for (int64_t k = 0; k < d.inputs; ++k) {
-          sum += double{b.src.At(n, t)[k]} * kernel[k * columns + column];
+      // `sums` of all columns and a row times a matrix; x W + b, and h U.
+      const auto add = [&](std::vector<double> sums, const auto* row, int64_t count,
+                           const float* matrix) {
+        for (int64_t k = 0; k < count; ++k) {
+          for (int64_t i = 0; i < columns; ++i) sums[i] += double{row[k]} * matrix[k * columns + i];
         }
-        return sum;
+        return sums;
       };
-      const auto times_u = [&](const std::vector<double>& v, int64_t column) {
-        double sum = 0.;
-        for (int64_t k = 0; k < units; ++k) sum += v[k] * recurrent_kernel[k * columns + column];
-        return sum;
-      };
+      const std::vector<double> x_w = add(biases, b.src.At(n, t), d.inputs, kernel);
+      const std::vector<double> h_u = add(zeros, h.data(), units, recurrent_kernel);
       std::vector<double> next(units), next_c(c);
       if (d.cell == RnnCell::kGru) {
         const bool after = d.reset_after;
         std::vector<double> z(units), r(units), reset(units);
         for (int64_t u = 0; u < units; ++u) {
           const auto gate = [&](int64_t column) {
-            return g(x_w(column) + times_u(h, column) + (after ? bias(1, column) : 0.));
+            return g(x_w[column] + h_u[column] + (after ? bias(1, column) : 0.));
           };
           z[u] = gate(u);
           r[u] = gate(units + u);
           reset[u] = r[u] * h[u];
         }
+        const std::vector<double> reset_u = add(zeros, reset.data(), units, recurrent_kernel);
         for (int64_t u = 0; u < units; ++u) {
           const int64_t column = 2 * units + u;
-          const double share =
-              after ? r[u] * (times_u(h, column) + bias(1, column)) : times_u(reset, column);
-          next[u] = z[u] * h[u] + (1. - z[u]) * f(x_w(column) + share);
+          const double share = after ? r[u] * (h_u[column] + bias(1, column)) : reset_u[column];
+          next[u] = z[u] * h[u] + (1. - z[u]) * f(x_w[column] + share);
         }
       } else {
         for (int64_t u = 0; u < units; ++u) {
           const auto sum = [&](int64_t gate) {
-            return x_w(gate * units + u) + times_u(h, gate * units + u);
+            return x_w[gate * units + u] + h_u[gate * units + u];
           };
           if (d.cell == RnnCell::kVanilla) {
             next[u] = f(sum(0));

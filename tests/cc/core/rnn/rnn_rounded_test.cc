@@ -34,7 +34,7 @@ constexpr double kRoundedBound = 0.01;
 
 void CheckRounded(const RnnCase& c, Isa isa, ThreadPool& pool) {
   const bool rounds = c.d.batch >= kFew && MultipliesBfloat16(isa);
-  CheckRnn(c, isa, pool, rounds ? kRoundedBound : kBound);
+  CheckRnn(c, {isa}, pool, rounds ? kRoundedBound : kBound);
 }
 
 TEST(RnnRounded, DrawnLayersOnThreads) {
@@ -106,7 +106,7 @@ TEST(RnnRounded, IntegersAreExact) {
         c.recurrent[i] = i % 37 == (i / 37 * 3 + 1) % 37 ? 2.f : 0.f;
         StoreFloatRef(d.weights, c.recurrent[i], c.rounded_recurrent.data(), i);
       }
-      CheckRnn(c, isa, pool, 0.);
+      CheckRnn(c, {isa}, pool, 0.);
     }
   }
 }

@@ -17,9 +17,7 @@ INSTANTIATE_TEST_SUITE_P(, Rnn, testing::Bool(),
 TEST_P(Rnn, DrawnLayers) {
   for (int threads : {1, 2, 3}) {
     ThreadPool pool(threads);
-    for (Isa isa : TestIsas()) {
-      ForDrawnLayers(RnnDesc(), 40, [&](RnnCase* c) { CheckRnn(*c, isa, pool); });
-    }
+    ForDrawnLayers(RnnDesc(), 40, [&](RnnCase* c) { CheckRnn(*c, TestIsas(), pool); });
   }
 }
 
@@ -47,12 +45,10 @@ TEST_P(Rnn, OutliersStayInTheirSample) {
 // Sums of x W come in several rounds, and products in several blocks of k.
 TEST_P(Rnn, LongSequencesAndDeepSums) {
   ThreadPool pool(2);
-  for (Isa isa : TestIsas()) {
-    for (RnnKind kind : kRnnKinds) {
-      CheckRnn(RnnCase(DescribeRnn(kind, 1, 700, 3, 20)), isa, pool);
-      CheckRnn(RnnCase(DescribeRnn(kind, 70, 11, 900, 33)), isa, pool);
-      CheckRnn(RnnCase(DescribeRnn(kind, 9, 3, 10, 400)), isa, pool);
-    }
+  for (RnnKind kind : kRnnKinds) {
+    CheckRnn(RnnCase(DescribeRnn(kind, 1, 700, 3, 20)), TestIsas(), pool);
+    CheckRnn(RnnCase(DescribeRnn(kind, 70, 11, 900, 33)), TestIsas(), pool);
+    CheckRnn(RnnCase(DescribeRnn(kind, 9, 3, 10, 400)), TestIsas(), pool);
   }
 }
 
@@ -103,18 +99,16 @@ TEST_P(Rnn, TrainingAndThreadsGiveTheSameBits) {
 TEST(RnnOneByOne, IntegersAreExact) {
   PretendCpu(&kNoPairs);  // pairs add numbers of other magnitudes
   ThreadPool pool(2);
-  for (Isa isa : TestIsas()) {
-    for (int64_t units : {5, 70, 300}) {
-      RnnDesc d = DescribeRnn(kRnnKinds[0], 7, 2, 500, units);
-      d.activation = RnnActivation::kLinear;
-      RnnCase c(d);
-      c.src.FillIntegers(1);
-      c.kernel.FillIntegers(2);
-      c.bias.FillIntegers(3);
-      for (float& x : c.recurrent) x = 0.f;
-      for (int64_t u = 0; u < units; ++u) c.recurrent[u * units + (u * 3 + 1) % units] = 2.f;
-      CheckRnn(c, isa, pool, 0.);
-    }
+  for (int64_t units : {5, 70, 300}) {
+    RnnDesc d = DescribeRnn(kRnnKinds[0], 7, 2, 500, units);
+    d.activation = RnnActivation::kLinear;
+    RnnCase c(d);
+    c.src.FillIntegers(1);
+    c.kernel.FillIntegers(2);
+    c.bias.FillIntegers(3);
+    for (float& x : c.recurrent) x = 0.f;
+    for (int64_t u = 0; u < units; ++u) c.recurrent[u * units + (u * 3 + 1) % units] = 2.f;
+    CheckRnn(c, TestIsas(), pool, 0.);
   }
   PretendCpu(nullptr);
 }
@@ -135,21 +129,19 @@ TEST_P(Rnn, FewRowsAreNotPaired) {
 // Steps of x have scales of their own; weights have columns of their own.
 TEST_P(Rnn, Magnitudes) {
   ThreadPool pool(2);
-  for (Isa isa : TestIsas()) {
-    for (float scale : {0.f, 1e-12f, 1e4f, 1e12f}) {
-      RnnDesc d = DescribeRnn(kRnnKinds[0], 40, 6, 50, 70);
-      d.activation = RnnActivation::kLinear;
-      RnnCase c(d);
-      c.has_bias = false;
-      for (int64_t n = 0; n < d.batch; ++n) {
-        for (int64_t t = 0; t < d.steps; t += 2) {
-          float* row = c.src.data() + (n * d.steps + t) * d.inputs;
-          for (int64_t i = 0; i < d.inputs; ++i) row[i] *= scale;
-        }
+  for (float scale : {0.f, 1e-12f, 1e4f, 1e12f}) {
+    RnnDesc d = DescribeRnn(kRnnKinds[0], 40, 6, 50, 70);
+    d.activation = RnnActivation::kLinear;
+    RnnCase c(d);
+    c.has_bias = false;
+    for (int64_t n = 0; n < d.batch; ++n) {
+      for (int64_t t = 0; t < d.steps; t += 2) {
+        float* row = c.src.data() + (n * d.steps + t) * d.inputs;
+        for (int64_t i = 0; i < d.inputs; ++i) row[i] *= scale;
       }
-      for (float& x : c.recurrent) x *= scale > 1.f ? 1.f / scale : 1.f;
-      CheckRnn(c, isa, pool, kBound * std::max(1.f, scale));
     }
+    for (float& x : c.recurrent) x *= scale > 1.f ? 1.f / scale : 1.f;
+    CheckRnn(c, TestIsas(), pool, kBound * std::max(1.f, scale));
   }
 }
 
