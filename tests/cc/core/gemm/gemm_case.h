@@ -9,6 +9,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <random>
+#include <vector>
 
 #include "cc/core/post_ops/post_ops.h"
 #include "tests/cc/convert_ref.h"
@@ -41,63 +42,66 @@ class GemmCheck {
     return double{*step} * number + double{step[groups * c.n]};
   }
 
-  // What the product of row i and column j is before the epilogue.
-  static float Sum(const Case& c, const GemmArgs& args, const void* b, int64_t i, int64_t j) {
+  static bool OfBytes(const GemmDesc& t) { return t.b == DataType::s8 && !t.widens; }
+  // x as the product reads it: rounded where one side is of bfloat16.
+  static float Rounded(const GemmDesc& t, float x) {
+    const bool floats = t.a == DataType::f32 && t.b == DataType::f32;
+    if (OfBytes(t) || t.widens || floats || t.b == DataType::u8) return x;
+    uint16_t rounded;
+    StoreFloatRef(DataType::bf16, x, &rounded, 0);
+    return LoadAsFloatRef(DataType::bf16, &rounded, 0);
+  }
+
+  // What the product multiplies by, row by row.
+  static std::vector<double> Numbers(const Case& c, const GemmArgs& args, const void* b) {
     const GemmDesc& t = c.types;
-    const bool bytes = t.b == DataType::s8 && !t.widens;
-    const int64_t a_at = i * args.a_row_stride;
+    std::vector<double> numbers(c.k * c.n);
+    for (int64_t at = 0; at < c.k * c.n; ++at) {
+      const int64_t k = at / c.n, j = at % c.n;
+      const bool int4 = t.b == DataType::u8, scaled = t.widens && !int4 && args.b_scales != nullptr;
+      numbers[at] = int4 ? Number(c, args, b, k, j)
+                         : Rounded(t, LoadAsFloatRef(t.b, b, c.transposed ? j * c.k + k : at));
+      if (scaled) numbers[at] *= args.b_scales[j];
+    }
+    return numbers;
+  }
+
+  // What row i of the product is before the epilogue.
+  static std::vector<float> Row(const Case& c, const GemmArgs& args,
+                                const std::vector<double>& numbers, int64_t i) {
+    const GemmDesc& t = c.types;
+    const bool bytes = OfBytes(t), dynamic = bytes && t.a == DataType::f32;
+    const auto element = [&](int64_t k) {
+      return LoadAsFloatRef(t.a, args.a, i * args.a_row_stride + k);
+    };
     float row_scale = 1.f, inverse = 1.f;
-    if (bytes && t.a == DataType::f32) {
+    if (dynamic) {
       float most = 0;
-      for (int64_t k = 0; k < c.k; ++k) {
-        most = std::max(most, std::fabs(LoadAsFloatRef(t.a, args.a, a_at + k)));
-      }
+      for (int64_t k = 0; k < c.k; ++k) most = std::max(most, std::fabs(element(k)));
       inverse = 127.f / (most + 1e-7f);
       row_scale = 1.f / inverse;
     }
-    double sum = 0;
-    int64_t exact = 0;
+    std::vector<double> sums(c.n);  // exact, of bytes
     for (int64_t k = 0; k < c.k; ++k) {
-      float x = LoadAsFloatRef(t.a, args.a, a_at + k);
-      float y = t.b == DataType::u8
-                    ? 0.f
-                    : LoadAsFloatRef(t.b, b, c.transposed ? j * c.k + k : k * c.n + j);
-      if (t.b == DataType::u8) {
-        sum += double{x} * Number(c, args, b, k, j);
-        continue;
-      }
-      if (t.widens) {
-        sum += double{x} * y * (args.b_scales == nullptr ? 1.f : args.b_scales[j]);
-        continue;
-      }
-      if (!bytes && t.a == DataType::f32 && t.b == DataType::f32) {
-        sum += double{x} * y;
-        continue;
-      }
-      if (!bytes) {
-        uint16_t rounded;
-        StoreFloatRef(DataType::bf16, x, &rounded, 0);
-        x = LoadAsFloatRef(DataType::bf16, &rounded, 0);
-        StoreFloatRef(DataType::bf16, y, &rounded, 0);
-        y = LoadAsFloatRef(DataType::bf16, &rounded, 0);
-        sum += double{x} * y;
-        continue;
-      }
-      if (t.a == DataType::f32) {
+      float x = Rounded(t, element(k));
+      if (dynamic) {
         x = std::fmax(-127.f, std::fmin(127.f, std::nearbyint(x * inverse)));
-      } else {
+      } else if (bytes) {
         x -= static_cast<float>(t.a_quantization.zero_point);
       }
-      exact += static_cast<int64_t>(x) * static_cast<int64_t>(y);
+      for (int64_t j = 0; j < c.n; ++j) sums[j] += double{x} * numbers[k * c.n + j];
     }
-    const float bias = args.bias == nullptr ? 0.f : args.bias[j];
-    if (!bytes) return static_cast<float>(sum + bias);
-    EXPECT_LE(std::llabs(exact), INT32_MAX);
-    const bool dynamic = t.a == DataType::f32;
-    float x = static_cast<float>(exact);
-    x *= (dynamic ? 1.f : t.a_quantization.scale) * args.b_scales[j];
-    if (dynamic) x *= row_scale;
-    return x + bias;
+    std::vector<float> row(c.n);
+    for (int64_t j = 0; j < c.n; ++j) {
+      const float bias = args.bias == nullptr ? 0.f : args.bias[j];
+      row[j] = static_cast<float>(bytes ? sums[j] : sums[j] + bias);
+      if (!bytes) continue;
+      EXPECT_LE(std::fabs(sums[j]), INT32_MAX);
+      row[j] *= (dynamic ? 1.f : t.a_quantization.scale) * args.b_scales[j];
+      if (dynamic) row[j] *= row_scale;
+      row[j] += bias;
+    }
+    return row;
   }
 
   void Check(Isa isa, const Case& c, Guard guard, int threads) {
@@ -163,10 +167,12 @@ class GemmCheck {
     args.hi = 55.f;
     PackAndRun(plan, {b.data(), c.transposed ? 1 : c.n, c.transposed ? b_rows : 1}, args, c.m, pool,
                guard);
+    const std::vector<double> numbers = Numbers(c, args, b.data());
     for (int64_t i = 0; i < c.m; ++i) {
+      const std::vector<float> row = Row(c, args, numbers, i);
       for (int64_t j = 0; j < c.n; ++j) {
         const int64_t at = i * c_stride + j, of_tensor = i * c.n + j;
-        float x = Sum(c, args, b.data(), i, j);
+        float x = row[j];
         if (c.add) x += -2.f * LoadRealRef(sum_type, t.tensors.sum.quantization, add.data(), at);
         if (c.clamp) x = std::fmin(55.f, std::fmax(-40.f, x));
         if (c.chain) x = std::fmax(0.f, x * bias.As<float>()[j] + tensor.As<float>()[of_tensor]);
