@@ -240,7 +240,7 @@ def bind(
 
     Args:
         defaults: of arguments that are absent; Python values that it was traced with need none.
-        keywords: `keywords_of` the function that was traced.
+        keywords: names of arguments that may be given by name, whatever the type says.
 
     Raises:
         TypeError, ValueError: not the arguments of such a function.
@@ -296,13 +296,15 @@ def name_inputs_as(function, original) -> None:
         function._arg_keywords = list(names)
 
 
-def keywords_of(function) -> frozenset[str]:
-    """The arguments of a tf.function that may be given by name.
+def binding_of(function) -> dict:
+    """What a tf.function knows of its arguments and a trace of it does not, as `bind` takes it.
 
-    The type of a trace calls them positional only where the function also takes *args.
+    The type of a trace has no defaults of tensors and structures, and calls arguments positional
+    only where the function also takes *args.
     """
     parameters = function.function_type.parameters.values()
-    return frozenset(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+    keywords = frozenset(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+    return {"defaults": defaults_of(function), "keywords": keywords}
 
 
 def defaults_of(function) -> dict:

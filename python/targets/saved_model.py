@@ -11,12 +11,12 @@ from ..rewriter.weights_file import loaded_weights
 from ..tensorflow_private import (
     asset,
     base,
+    binding_of,
     call_signature,
     concrete_function,
     def_function,
     defaults_of,
     graph_view,
-    keywords_of,
     read_only_inputs,
     resource,
     variable_behind,
@@ -140,9 +140,9 @@ class SavedModel(Target):
             return asked[form]
 
         def call_for(args, kwargs):
-            concrete, seconds, bound = function, 0.0, {"takes_names": is_concrete}
+            concrete, seconds, bound = function, 0.0, {"takes_names": True}
             if not is_concrete:
-                bound["keywords"] = keywords_of(function)
+                bound = binding_of(function)
                 try:
                     concrete, seconds = time_trace(function.get_concrete_function, *args, **kwargs)
                 except ValueError as error:  # which lists all signatures

@@ -5,7 +5,7 @@ import types
 
 import tensorflow as tf
 
-from ..tensorflow_private import concrete_function, def_function, defaults_of, keywords_of
+from ..tensorflow_private import binding_of, concrete_function, def_function
 from .result import OptimizedFunction
 from .target import Target, time_trace
 
@@ -49,7 +49,7 @@ class Function(Target):
 
     def _result(self, function) -> OptimizedFunction:
         signature = self.settings.input_signature
-        bound = {"defaults": defaults_of(function), "keywords": keywords_of(function)}
+        bound = binding_of(function)
         if signature is not None or function.input_signature is not None:
             specs = tuple(signature or ())
             traced = time_trace(function.get_concrete_function, *specs)

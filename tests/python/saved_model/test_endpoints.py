@@ -33,8 +33,13 @@ class Module(tf.Module):
         return tf.nn.relu(tf.nn.conv2d(image, self.kernel, 2, "SAME")), tf.shape(image)[0]
 
     @tf.function
-    def pair(self, inputs, *, scale):
-        return tf.nn.conv2d(inputs["a"], self.kernel, 1, "SAME") * scale + inputs["b"][0]
+    def pair(self, inputs, *, scale, keys=("a", "b")):
+        y = tf.nn.conv2d(inputs[keys[0]], self.kernel, 1, "SAME")
+        return y * scale + inputs[keys[1]][0]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8, 8, 3]), tf.TensorSpec([])])
+    def scaled(self, image, by=2.0):
+        return tf.nn.conv2d(image, self.kernel, 2, "SAME") * by
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
     def look(self, key):
@@ -65,6 +70,8 @@ def check(loaded, module, x):
     same(loaded.encode(x), module.encode(x))
     same(loaded.ready(x), module.encode(x))
     same(loaded.pair(pair, scale=tf.constant(2.0)), module.pair(pair, scale=tf.constant(2.0)))
+    for args, kwargs in (((x,), {}), ((x, 3.0), {}), ((), {"by": tf.constant(3.0), "image": x})):
+        same(loaded.scaled(*args, **kwargs), module.scaled(*args, **kwargs))
     same(loaded.look(tf.constant([2, 5])), module.look(tf.constant([2, 5])))
     before = int(loaded.number())
     assert int(loaded.add(tf.constant(3))) == before + 3 == int(loaded.number())
