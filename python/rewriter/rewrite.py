@@ -60,7 +60,7 @@ class Rewritten(NamedTuple):
 
     Attributes:
         concrete: the rewritten ConcreteFunction, same signature.
-        trackables: what it captures: keep alive, and attach to a module to save it.
+        trackables: what it captures: attach to a module to save it.
         report: what was done.
         keeps_memory: whether calls may keep the memory of intermediate tensors.
         live: how it follows the original's weights; None where they are a snapshot.
@@ -100,7 +100,8 @@ def optimize_concrete(
         on_batch: called while calibrating: batches done, and of how many, None if not known.
 
     Returns:
-        The function, `.concrete`, its `.report`, and `.trackables` to keep alive as long as it.
+        The function, `.concrete`, which holds what it captures where anything was converted; its
+        `.report`, and `.trackables`, what it captures.
 
     Raises:
         ValueError: an unknown option, an example or calibration data that the function does not
@@ -181,6 +182,7 @@ def optimize_concrete(
         variables = (t for t in trackables if isinstance(t, tf.Variable))
         live = options.is_live  # Otherwise those that can be trained are nobody's gradient.
         result.graph.variables = [t for t in variables if live or not t.trainable]
+        result._blockdnn_trackables = trackables  # TensorFlow's functions hold none themselves.
     live = None
     if options.is_live:
         again = functools.partial(

@@ -184,6 +184,10 @@ def _check_live(target) -> None:
 
 def _not_taken(target) -> TypeError:
     article = _article(type(target).__name__)
+    if isinstance(target, (OptimizedFunction, OptimizedModel)):
+        return TypeError(
+            f"{article} is optimised already: give what it was made of, with all options"
+        )
     if isinstance(target, tf.Module) and (functions := _functions_of(target)):
         return TypeError(
             f"{article} cannot be called, since it has no __call__: "

@@ -59,7 +59,7 @@ class SavedModel(Target):
 
     @classmethod
     def takes(cls, target) -> bool:
-        return bool(getattr(target, "signatures", None))
+        return bool(getattr(target, "signatures", None)) and not isinstance(target, OptimizedModel)
 
     def result(self) -> OptimizedModel:
         loaded, wanted, done = self.target, self.settings.signatures, {}

@@ -72,6 +72,13 @@ def test_other_targets_are_refused():
         optimize(3)
 
 
+def test_results_are_no_targets(module, tmp_path):
+    tf.saved_model.save(module, str(tmp_path), signatures=module.__call__)
+    for target in (optimize(module.__call__), optimize(tmp_path), bd.load(tmp_path)):
+        with pytest.raises(TypeError, match="an Optimized(Function|Model) is optimised already"):
+            optimize(target)
+
+
 @pytest.mark.parametrize("algorithm", ["direct", "winograd"])
 def test_the_algorithm_reaches_every_convolution(module, algorithm):
     fast = optimize(module.__call__, options=bd.Options(algorithm=algorithm))
@@ -137,10 +144,11 @@ def test_originals_may_go_away(weights, image):
         specs = [tf.TensorSpec([1, 2, 2, 16]), tf.TensorSpec([])]
         return optimize(function, input_signature=specs)
 
-    fast = make()
-    gc.collect()
-    conv, product = fast(tf.ones([1, 2, 2, 16]), tf.constant(2.0))
-    assert conv.numpy().max() == 16.0 and product.numpy() == 6.0
+    for fast in (make(), make().concrete, make().get_concrete_function()):
+        gc.collect()
+        conv, product = fast(tf.ones([1, 2, 2, 16]), tf.constant(2.0))
+        assert conv.numpy().max() == 16.0 and product.numpy() == 6.0
+    assert fast.variables  # Gradients and SavedModels ask for them.
 
 
 def test_a_failure_of_the_rewriter_keeps_the_function(module, monkeypatch):
