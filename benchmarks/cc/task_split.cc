@@ -352,11 +352,9 @@ Run MakeProduct(int64_t rows, int64_t k, int64_t n, int threads) {
   return [=](ThreadPool& pool) {
     GemmArgs args;
     args.a = a->data();
-    args.a_row_stride = k;
     args.packed = packed->data();
     args.bias = bias->data();
     args.c = c->data();
-    args.c_row_stride = n;
     args.scratch = scratch->data();
     RunGemm(*plan, args, rows, pool);
   };

@@ -103,10 +103,9 @@ struct CopiedRows {
 };
 
 // Low-precision rows that are whole dwords are read where they lie.
-bool ReadsInPlace(const GemmPlan& plan, int64_t row_stride) {
-  const int64_t per = PerDword(plan.family);
+bool ReadsInPlace(const GemmPlan& plan) {
   return plan.desc.a == (plan.family == TileFamily::kBf16 ? DataType::bf16 : DataType::u8) &&
-         plan.desc.k % per == 0 && row_stride % per == 0;
+         plan.desc.k % PerDword(plan.family) == 0;
 }
 
 RowsOfA CopyRows(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool) {
@@ -120,7 +119,7 @@ RowsOfA CopyRows(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Threa
   const int64_t tasks = std::clamp<int64_t>(rows * plan.desc.k / kTaskNumbers, 1, rows);
   pool.ForRanges(rows, tasks, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
-      const void* src = BytesFrom(args.a, row * args.a_row_stride * SizeOf(plan.desc.a));
+      const void* src = BytesFrom(args.a, row * plan.desc.k * SizeOf(plan.desc.a));
       copy({plan.desc.a, src, plan.desc.k, data + row * plan.k_dwords,
             scales == nullptr ? nullptr : scales + row, args.a_factors});
     }
@@ -150,17 +149,14 @@ void BindC(const GemmPlan& plan, const GemmArgs& args, int64_t row, const Panel&
   const int64_t n = plan.desc.n;
   const int64_t column = panel.first_block * kBlock;
   const int64_t columns = std::min(panel.blocks * kBlock, n - column);
-  a->dst = static_cast<float*>(
-      BytesFrom(args.c, (row * args.c_row_stride + column) * tensors.dst_bytes));
+  a->dst = static_cast<float*>(BytesFrom(args.c, (row * n + column) * tensors.dst_bytes));
   TileEpilogue& e = a->epilogue;
   e.tensors = tensors;
   e.row_major = 1;
   e.valid_lanes = static_cast<int32_t>(columns - (panel.blocks - 1) * kBlock);
-  e.dst_step = args.c_row_stride;
-  e.operand_step = e.channels = n;
+  e.dst_step = e.operand_step = e.channels = n;
   e.dst_offset = row * n + column;
   e.channel = column;
-  e.sample_channel = args.sample * n;
   static_cast<Clamp&>(e) = args;
   e.program = args.program;
   if (args.bias != nullptr) {
@@ -171,9 +167,9 @@ void BindC(const GemmPlan& plan, const GemmArgs& args, int64_t row, const Panel&
     }
   }
   if (args.add != nullptr) {
-    e.acc_in = BytesFrom(args.add, (row * args.add_row_stride + column) * tensors.sum_bytes);
+    e.acc_in = BytesFrom(args.add, (row * n + column) * tensors.sum_bytes);
     e.acc_scale = args.add_scale;
-    e.acc_step = args.add_row_stride;
+    e.acc_step = n;
     e.acc_block_stride = kBlock;
   }
 }
@@ -182,24 +178,31 @@ const float* LowPrecisionBlock(const GemmPlan& plan, const GemmArgs& args, int64
   return args.packed + block * PanelFloats(plan.desc.b, plan.desc.k);
 }
 
+// Rows [first, first + rows) of a block of a B that widens as floats, `width` apart. They are of
+// one group.
+void WidenRows(const GemmPlan& plan, const GemmArgs& args, int64_t block, int64_t first,
+               int64_t rows, float* to, int64_t width) {
+  const GemmDesc& d = plan.desc;
+  const int64_t column = block * kBlock, group = RowsOfGroup(plan);
+  const float* const of_group = args.b_scales + first / group * d.n;
+  const bool scaled = d.b != DataType::bf16;
+  alignas(64) float steps[kBlock], offsets[kBlock];
+  if (scaled) CopyColumns(of_group, column, kBlock, d.n, steps);
+  if (d.b == DataType::u8) {
+    CopyColumns(of_group + CeilDiv(d.k, group) * d.n, column, kBlock, d.n, offsets);
+  }
+  ProductKernelsFor(plan.isa).widen({d.b,
+                                     LowPrecisionBlock(plan, args, block) + PanelFloats(d.b, first),
+                                     rows, scaled ? steps : nullptr, to, width, offsets});
+}
+
 // A panel of B that widens as one of floats, with what pairs need after it.
 void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, float* to) {
-  const int64_t width = panel.blocks * kBlock;
-  const ProductKernels& kernels = ProductKernelsFor(plan.isa);
-  const GemmDesc& d = plan.desc;
-  const bool scaled = d.b != DataType::bf16, grouped = d.b == DataType::u8;
-  const int64_t group = grouped ? d.group : d.k, groups = grouped ? CeilDiv(d.k, group) : 1;
-  alignas(64) float scales[kBlock], offsets[kBlock];
+  const int64_t width = panel.blocks * kBlock, k = plan.desc.k, group = RowsOfGroup(plan);
   for (int64_t b = 0; b < panel.blocks; ++b) {
-    const int64_t column = (panel.first_block + b) * kBlock;
-    const float* from = LowPrecisionBlock(plan, args, panel.first_block + b);
-    for (int64_t g = 0; g < groups; ++g) {
-      const float* of_group = args.b_scales + g * d.n;
-      if (scaled) CopyColumns(of_group, column, kBlock, d.n, scales);
-      if (grouped) CopyColumns(of_group + groups * d.n, column, kBlock, d.n, offsets);
-      const int64_t first = g * group;
-      kernels.widen({d.b, from + PanelFloats(d.b, first), std::min(group, d.k - first),
-                     scaled ? scales : nullptr, to + first * width + b * kBlock, width, offsets});
+    for (int64_t first = 0; first < k; first += group) {
+      WidenRows(plan, args, panel.first_block + b, first, std::min(group, k - first),
+                to + first * width + b * kBlock, width);
     }
   }
   if (!plan.pairs) return;
@@ -224,7 +227,7 @@ RowsInDigits DigitsOf(const GemmPlan& plan, const GemmArgs& args, int64_t rows) 
   const int64_t bytes = DigitBytes(plan.desc.b, k), row_sums = kDigits * CeilDiv(k, group);
   RowsInDigits result = {{nullptr, scales, sums}};
   for (int64_t row = 0; row < rows; ++row) {
-    const auto* src = static_cast<const float*>(args.a) + row * args.a_row_stride;
+    const auto* src = static_cast<const float*>(args.a) + row * plan.desc.k;
     const DigitRow to = {plan.desc.b,          src, k, group, digits + row * bytes, scales + row,
                          sums + row * row_sums};
     result.has[row] = DigitKernelsFor(plan.isa).row(to);
@@ -252,10 +255,9 @@ bool AreFinite(const float* x, int64_t count) {
 void MultiplyWidened(const GemmPlan& plan, const GemmArgs& args, int64_t row, int64_t block,
                      float* dst) {
   constexpr int64_t kAtOnce = 64;  // rows of B: whole lines, as groups are
-  const ProductKernels& kernels = ProductKernelsFor(plan.isa);
-  const int64_t k = plan.desc.k, n = plan.desc.n, group = RowsOfGroup(plan);
+  const int64_t k = plan.desc.k, group = RowsOfGroup(plan);
   const int column = 0;
-  alignas(64) float steps[kBlock], offsets[kBlock], floats[kAtOnce * kBlock];
+  alignas(64) float floats[kAtOnce * kBlock];
   ProductArgs p = {};
   p.weights = DataType::f32;
   p.inner_rows = p.rows = p.num_panels = 1;
@@ -263,17 +265,10 @@ void MultiplyWidened(const GemmPlan& plan, const GemmArgs& args, int64_t row, in
   p.column = &column;
   p.init = p.dst = dst;
   for (int64_t first = 0; first < k; first += p.k) {
-    const float* of_group = args.b_scales + first / group * n;
-    CopyColumns(of_group, block * kBlock, kBlock, n, steps);
-    if (plan.desc.b == DataType::u8) {
-      CopyColumns(of_group + CeilDiv(k, group) * n, block * kBlock, kBlock, n, offsets);
-    }
     p.k = std::min({kAtOnce, group - first % group, k - first});
-    kernels.widen({plan.desc.b,
-                   LowPrecisionBlock(plan, args, block) + PanelFloats(plan.desc.b, first), p.k,
-                   steps, floats, kBlock, offsets});
-    p.src = static_cast<const float*>(args.a) + row * args.a_row_stride + first;
-    kernels.multiply(p);
+    WidenRows(plan, args, block, first, p.k, floats, kBlock);
+    p.src = static_cast<const float*>(args.a) + row * k + first;
+    ProductKernelsFor(plan.isa).multiply(p);
   }
 }
 
@@ -290,7 +285,7 @@ void RunLowPrecision(const GemmPlan& plan, const GemmArgs& args, const RowsInDig
   ProductArgs p = {};
   p.src = static_cast<const float*>(args.a);
   p.inner_rows = p.rows = rows;
-  p.inner_stride = args.a_row_stride;
+  p.inner_stride = plan.desc.k;
   p.k = plan.desc.k;
   p.weights = plan.desc.b;
   p.panel_stride = PanelFloats(plan.desc.b, plan.desc.k);
@@ -555,8 +550,8 @@ void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPoo
     return plan.desc.widens ? scratch.Grant(room.widened, thread) : nullptr;
   };
   if (!InPairs(plan, rows)) {
-    RowsOfA a = {static_cast<const float*>(args.a), args.a_row_stride, nullptr};
-    if (IsLowPrecision(plan.family) && ReadsInPlace(plan, args.a_row_stride)) {
+    RowsOfA a = {static_cast<const float*>(args.a), plan.desc.k, nullptr};
+    if (IsLowPrecision(plan.family) && ReadsInPlace(plan)) {
       a.stride /= PerDword(plan.family);
     } else if (IsLowPrecision(plan.family)) {
       a = CopyRows(plan, args, rows, pool);
@@ -567,9 +562,9 @@ void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPoo
   }
   const auto prepare = [&](int64_t segment) {
     const Range some = room.RowsOf(segment, rows);
-    const float* a = static_cast<const float*>(args.a) + some.begin * args.a_row_stride;
+    const float* a = static_cast<const float*>(args.a) + some.begin * plan.desc.k;
     room.a.Copy(plan.isa, scratch, segment, some.end - some.begin,
-                [&](int64_t row) { return a + row * args.a_row_stride; });
+                [&](int64_t row) { return a + row * plan.desc.k; });
     return some;
   };
   const Range all_panels = {0, static_cast<int64_t>(plan.panels.size())};

@@ -6,18 +6,17 @@
 //   PackGemm(plan, {b, /*row_stride=*/n, /*column_stride=*/1}, packed.As<float>(), &pool);
 //
 //   GemmArgs args;                                        // a call: C [m, n] = A [m, k] B + bias
-//   args.a = a;               args.a_row_stride = k;
+//   args.a = a;
 //   args.packed = packed.As<float>();
 //   args.bias = bias;                                     // [n], or null
-//   args.c = c;               args.c_row_stride = n;
-//   args.add = c;             args.add_row_stride = n;    // C += A B; or null
+//   args.c = c;
+//   args.add = c;                                         // C += A B; or null
 //   args.scratch = scratch;                               // GemmScratchBytes(plan, m)
 //   RunGemm(plan, args, m, pool);
 //
 // Element C[i][j] is the sum over k from bias[j] on; then, where `add` is given,
 // add_scale * add[i][j]; then the clamp, or the chain. No byte outside the matrices is touched,
-// neither read nor written, whatever their sizes and strides. Results do not depend on the number
-// of threads.
+// neither read nor written, whatever their sizes. Results do not depend on the number of threads.
 //
 // With GemmDesc::pairs, on a CPU that gains from it, B is packed for the fast inner product
 // (fip.h), and A is brought into the form for it first, in `scratch`. Packing takes longer then:
@@ -121,24 +120,20 @@ void PackLines(DataType type, const GemmB& b, int64_t k, int64_t columns, float*
 // them.
 void PackPanel(const GemmB& b, int64_t rows, int64_t columns, int64_t blocks, float* out);
 
-// Strides count elements.
+// A, C and `add` are dense.
 struct GemmArgs : Clamp {
-  const void* a = nullptr;
-  int64_t a_row_stride = 0;
+  const void* a = nullptr;           // [m, k]
   const float* a_factors = nullptr;  // [k], of rows of floats that become bytes; or null
   const float* packed = nullptr;
   // Of an s8 B [n]; of a u8 B the steps of its groups, [groups][n], then their offsets.
   const float* b_scales = nullptr;
   const float* bias = nullptr;  // [n], or null
-  void* c = nullptr;
-  int64_t c_row_stride = 0;
-  const void* add = nullptr;  // [m, n], or null; may be c
-  int64_t add_row_stride = 0;
+  void* c = nullptr;            // [m, n]
+  const void* add = nullptr;    // [m, n], or null; may be c
   float add_scale = 1.f;
   // A bound chain (post_ops.h), or null. Its tensor operands are floats, dense [m, n]; of
-  // operands [sample, n] row `sample` counts, one for all rows.
+  // operands [sample, n] the first row counts, for all rows.
   const PostOpProgram* program = nullptr;
-  int64_t sample = 0;
   void* scratch = nullptr;  // GemmScratchBytes, 64-byte aligned
 };
 

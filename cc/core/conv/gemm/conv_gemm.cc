@@ -83,14 +83,11 @@ void Run(const ConvRun& run, ThreadPool& pool) {
   const ConvGemmPlan& own = run.plan.Own<ConvGemmPlan>();
   GemmArgs args;
   args.a = run.buffers.src;
-  args.a_row_stride = d.ic();
   args.packed = run.buffers.packed;
   args.b_scales = run.buffers.weight_scales;
   args.bias = run.bias;
   args.c = run.buffers.dst;
-  args.c_row_stride = d.oc();
   args.add = run.sum;
-  args.add_row_stride = d.oc();
   args.add_scale = run.plan.epilogue.sum_scale;
   static_cast<Clamp&>(args) = run.epilogue;
   args.program = run.plain_program;

@@ -190,19 +190,16 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     }
     GemmArgs args;
     args.a = m.in<void>(kSrc);
-    args.a_row_stride = channels;
     args.packed = m.weights[0].as<float>();
     if (num_scales > 0) args.b_scales = m.in<float>(scales()) + scales_offset;
     if (balances_rows) args.a_factors = args.b_scales + oc;
     args.c = m.out<void>();
-    args.c_row_stride = oc;
     args.scratch = Scratch(m.scratch).Grant(plan.product);
     const ConvEpilogue& e = plan.epilogue;
     const float* const* operands = m.all_in<float>(kArgs);
     if (e.has_bias) args.bias = Resolve(e.bias, operands, m.out<float>());
     if (e.has_sum) {
       args.add = Resolve(e.sum, operands, m.out<float>());
-      args.add_row_stride = oc;
       args.add_scale = e.sum_scale;
     }
     static_cast<Clamp&>(args) = e;

@@ -186,7 +186,6 @@ struct PackedMatmul : OpDefaults {
     const Scratch scratch(m.scratch);
     GemmArgs args;
     args.a = m.in<void>(kA);
-    args.a_row_stride = d.k;
     args.scratch = scratch.Grant(plan.product);
     if (transpose_a) {
       float* const rows = scratch.Grant(plan.a);
@@ -197,10 +196,8 @@ struct PackedMatmul : OpDefaults {
     if (num_scales > 0) args.b_scales = m.in<float>(scales());
     float* const c = m.out<float>();
     args.c = c;
-    args.c_row_stride = d.n;
     if (num_adds == 1) {
       args.add = m.in<float>(add());
-      args.add_row_stride = d.n;
       args.add_scale = add_scale;
     }
     const BoundPostOps bound(post_ops.chain, plan.gemm.isa, d.n, m.all_in<float>(kArgs), c);

@@ -25,7 +25,6 @@ using Guard = GuardedBuffer::Guard;
 struct Case {
   int64_t m, k, n;
   GemmDesc types;
-  int64_t a_gap = 0, c_gap = 0;
   bool bias = false, add = false, clamp = false, transposed = false;
   int a_least = 0, a_most = 255, b_most = 127;  // of bytes
   bool chain = false;                           // of floats, between the sums and C
@@ -71,9 +70,7 @@ class GemmCheck {
                                 const std::vector<double>& numbers, int64_t i) {
     const GemmDesc& t = c.types;
     const bool bytes = OfBytes(t), dynamic = bytes && t.a == DataType::f32;
-    const auto element = [&](int64_t k) {
-      return LoadAsFloatRef(t.a, args.a, i * args.a_row_stride + k);
-    };
+    const auto element = [&](int64_t k) { return LoadAsFloatRef(t.a, args.a, i * c.k + k); };
     float row_scale = 1.f, inverse = 1.f;
     if (dynamic) {
       float most = 0;
@@ -110,8 +107,7 @@ class GemmCheck {
                  << c.m << " x " << c.k << " x " << c.n << " of " << DataTypeName(t.a) << " and "
                  << DataTypeName(t.b) << " to " << DataTypeName(t.tensors.dst.dtype) << " + "
                  << DataTypeName(t.tensors.sum.dtype) << " zero " << t.a_quantization.zero_point
-                 << " bias " << c.bias << " add " << c.add << " clamp " << c.clamp << " gaps "
-                 << c.a_gap << " " << c.c_gap);
+                 << " bias " << c.bias << " add " << c.add << " clamp " << c.clamp);
     GemmDesc desc = t;
     desc.k = c.k;
     desc.n = c.n;
@@ -119,9 +115,7 @@ class GemmCheck {
     GemmPlan plan;
     ASSERT_EQ(MakeGemmPlan(desc, isa, &plan), "");
     const double off = plan.pairs ? 1e-6 * (c.chain ? 900 : 100) * (1 + std::sqrt(c.k)) : 0;
-    const int64_t a_stride = c.k + c.a_gap, c_stride = c.n + c.c_gap;
-    const int64_t a_count = c.m == 0 ? 0 : (c.m - 1) * a_stride + c.k;
-    const int64_t c_count = c.m == 0 ? 0 : (c.m - 1) * c_stride + c.n;
+    const int64_t a_count = c.m * c.k, c_count = c.m * c.n;
     const DataType dst_type = t.tensors.dst.dtype, sum_type = t.tensors.sum.dtype;
     const bool bytes = t.b == DataType::s8, int4 = t.b == DataType::u8;
     const int64_t b_rows = int4 ? (c.k + 1) / 2 : c.k;
@@ -145,8 +139,8 @@ class GemmCheck {
     for (int64_t j = 0; j < num_scales; ++j) {
       scales.As<float>()[j] = 0.0625f * static_cast<float>(1 + j % 5);
     }
-    GuardedArray tensor(c.m * c.n * 4);
-    FillDrawn(rng_, DataType::f32, c.m * c.n, -30, 30, tensor.data());
+    GuardedArray tensor(c_count * 4);
+    FillDrawn(rng_, DataType::f32, c_count, -30, 30, tensor.data());
     const float* operands[] = {bias.As<float>(), tensor.As<float>()};
     const PostOpChain chain = Chain("binary(mul,channel,#0);binary(add,tensor,#1);eltwise(relu)");
     const BoundPostOps bound(chain, isa, c.n, operands, nullptr);
@@ -154,13 +148,10 @@ class GemmCheck {
     GemmArgs args;
     if (c.chain) args.program = bound.program();
     args.a = a.data();
-    args.a_row_stride = a_stride;
     args.b_scales = bytes || int4 ? scales.As<float>() : nullptr;
     args.bias = c.bias ? bias.As<float>() : nullptr;
     args.c = dst.data();
-    args.c_row_stride = c_stride;
     args.add = c.add ? add.data() : nullptr;
-    args.add_row_stride = c_stride;
     args.add_scale = -2.f;
     args.clamp = c.clamp;
     args.lo = -40.f;
@@ -171,11 +162,11 @@ class GemmCheck {
     for (int64_t i = 0; i < c.m; ++i) {
       const std::vector<float> row = Row(c, args, numbers, i);
       for (int64_t j = 0; j < c.n; ++j) {
-        const int64_t at = i * c_stride + j, of_tensor = i * c.n + j;
+        const int64_t at = i * c.n + j;
         float x = row[j];
         if (c.add) x += -2.f * LoadRealRef(sum_type, t.tensors.sum.quantization, add.data(), at);
         if (c.clamp) x = std::fmin(55.f, std::fmax(-40.f, x));
-        if (c.chain) x = std::fmax(0.f, x * bias.As<float>()[j] + tensor.As<float>()[of_tensor]);
+        if (c.chain) x = std::fmax(0.f, x * bias.As<float>()[j] + tensor.As<float>()[at]);
         StoreRealRef(dst_type, t.tensors.dst.quantization, x, expected.data(), at);
         ASSERT_NEAR(LoadAsFloatRef(dst_type, dst.data(), at),
                     LoadAsFloatRef(dst_type, expected.data(), at), off)
@@ -187,7 +178,7 @@ class GemmCheck {
   }
 
   // Rows around the widest tiles and what AMX multiplies together, columns around lanes, blocks and
-  // panels, K around dwords and runs; epilogues, strides and threads of all kinds.
+  // panels, K around dwords and runs; epilogues and threads of all kinds.
   void CheckDrawn(Isa isa, const GemmDesc& types, int count) {
     const auto pick = [&](std::initializer_list<int64_t> list) {
       return list.begin()[rng_() % list.size()];
@@ -197,8 +188,6 @@ class GemmCheck {
                 pick({1, 2, 3, 4, 5, 7, 24, 31, 32, 33, 37, 63, 64, 65, 130, 200, 257}),
                 pick({1, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 45, 48, 50, 64, 65, 75}),
                 types};
-      c.a_gap = pick({0, 0, 1, 2, 4, 5});
-      c.c_gap = pick({0, 0, 2, 3});
       c.bias = rng_() % 2;
       c.transposed = rng_() % 2;
       c.chain = rng_() % 6 == 0;
@@ -208,7 +197,7 @@ class GemmCheck {
             static_cast<int>(pick({1, 2, 5})));
     }
     Check(isa, {0, 5, 20, types}, Guard::kAtEnd, 1);
-    for (int64_t m : {3, 30}) Check(isa, {m, 0, 20, types, 0, 0, true, true}, Guard::kAtEnd, 1);
+    for (int64_t m : {3, 30}) Check(isa, {m, 0, 20, types, true, true}, Guard::kAtEnd, 1);
     Check(isa, {3, 5, 0, types}, Guard::kAtEnd, 1);
   }
 

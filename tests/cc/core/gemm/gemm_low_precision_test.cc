@@ -57,7 +57,7 @@ TEST_P(GemmLowPrecisionTest, ZeroPoints) {
   for (int zero_point : {0, 3, 128, 255}) {
     GemmDesc types = Types(DataType::u8, DataType::s8, DataType::u8);
     types.a_quantization.zero_point = types.tensors.dst.quantization.zero_point = zero_point;
-    Check({15, 37, 40, types, 0, 0, true}, Guard::kAtEnd);
+    Check({15, 37, 40, types, true}, Guard::kAtEnd);
   }
 }
 

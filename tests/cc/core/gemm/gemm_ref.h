@@ -13,9 +13,7 @@ namespace bd {
 inline GemmArgs DenseArgs(const GemmDesc& desc, const void* a, void* c) {
   GemmArgs args;
   args.a = a;
-  args.a_row_stride = desc.k;
   args.c = c;
-  args.c_row_stride = desc.n;
   return args;
 }
 
