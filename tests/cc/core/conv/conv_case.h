@@ -178,17 +178,19 @@ inline ConvShape DrawnShape(std::mt19937& rng) {
   return d;
 }
 
-// Calls product(element of src, element of HWIO) for each product of the result (n, o, y, x).
+// Calls product(o, element of src, element of HWIO) for each product of the results (n, o, y, x) of
+// all channels.
 template <typename Product>
-void ForProducts(const ConvDesc& d, int64_t n, int64_t o, int64_t y, int64_t x, Product&& product) {
-  const int64_t ic_group = d.ic() / d.groups, group = o / (d.oc() / d.groups);
+void ForProducts(const ConvDesc& d, int64_t n, int64_t y, int64_t x, Product&& product) {
+  const int64_t ic_group = d.ic() / d.groups, oc_group = d.oc() / d.groups;
   for (int64_t tap = 0; tap < d.kh() * d.kw(); ++tap) {
     const int64_t h = y * d.sh() + tap / d.kw() * d.dh() - d.pad_top();
     const int64_t w = x * d.sw() + tap % d.kw() * d.dw() - d.pad_left();
     if (h < 0 || h >= d.ih() || w < 0 || w >= d.iw()) continue;
-    for (int64_t i = 0; i < ic_group; ++i) {
-      product(d.src.element(n, group * ic_group + i, h * d.iw() + w),
-              (tap * ic_group + i) * d.oc() + o);
+    for (int64_t c = 0; c < d.ic(); ++c) {
+      const int64_t src = d.src.element(n, c, h * d.iw() + w), first = c / ic_group * oc_group;
+      const int64_t weights = (tap * ic_group + c % ic_group) * d.oc();
+      for (int64_t o = first; o < first + oc_group; ++o) product(o, src, weights + o);
     }
   }
 }

@@ -14,9 +14,9 @@
 namespace bd {
 namespace {
 
-double Sum(const ConvTransposeDesc& d, const float* src, const float* weights, int64_t n, int64_t o,
-           int64_t y, int64_t x) {
-  double sum = 0;
+std::vector<double> Sums(const ConvTransposeDesc& d, const float* src, const float* weights,
+                         int64_t n, int64_t y, int64_t x) {
+  std::vector<double> sums(d.oc());
   for (int64_t kh = 0; kh < d.kh; ++kh) {
     for (int64_t kw = 0; kw < d.kw; ++kw) {
       const int64_t h = y + d.pad_top - kh, w = x + d.pad_left - kw;
@@ -24,12 +24,14 @@ double Sum(const ConvTransposeDesc& d, const float* src, const float* weights, i
       const int64_t r = h / d.sh, c = w / d.sw;
       if (r >= d.ih() || c >= d.iw()) continue;
       for (int64_t i = 0; i < d.ic(); ++i) {
-        sum += double{src[d.src.element(n, i, r * d.iw() + c)]} *
-               weights[((kh * d.kw + kw) * d.oc() + o) * d.ic() + i];
+        const double value = src[d.src.element(n, i, r * d.iw() + c)];
+        for (int64_t o = 0; o < d.oc(); ++o) {
+          sums[o] += value * weights[((kh * d.kw + kw) * d.oc() + o) * d.ic() + i];
+        }
       }
     }
   }
-  return sum;
+  return sums;
 }
 
 // A transposed convolution by its sizes, of which the description follows.
@@ -98,10 +100,9 @@ std::string Check(const TransposeShape& d, Isa isa, ThreadPool& pool, double tol
   tensor.FillIntegers(4);
   ClearTails(desc.dst, tensor.data());
   const float* args[] = {channel.data(), tensor.data()};
-  ResultsRef(desc.dst, d.post_ops, args, expected.data(),
-             [&](int64_t n, int64_t o, int64_t y, int64_t x) {
-               return Sum(desc, src.data(), weights.data(), n, o, y, x);
-             });
+  ResultsRef(desc.dst, d.post_ops, args, expected.data(), [&](int64_t n, int64_t y, int64_t x) {
+    return Sums(desc, src.data(), weights.data(), n, y, x);
+  });
   GuardedBuffer packed(plan.packed_bytes / 4);
   PackConvTransposeWeights(plan, weights.data(), packed.data(), pool);
   GuardedBuffer scratch(plan.scratch.bytes() / 4);

@@ -11,18 +11,18 @@
 namespace bd {
 namespace {
 
-double Sum(const ConvVolumeDesc& d, const float* src, const float* weights, int64_t v, int64_t z,
-           int64_t y, int64_t x, int64_t o) {
+std::vector<double> Sums(const ConvVolumeDesc& d, const float* src, const float* weights, int64_t v,
+                         int64_t z, int64_t y, int64_t x) {
   const int64_t slice_weights = d.weights_bytes() / d.kd / int64_t{sizeof(float)};
-  double sum = 0;
+  std::vector<double> sums(d.slice.oc());
   for (int64_t k = 0; k < d.kd; ++k) {
     const int64_t slice = z * d.sd + k - d.pad_front;
     if (slice < 0 || slice >= d.depth) continue;
-    ForProducts(d.slice, v * d.depth + slice, o, y, x, [&](int64_t at, int64_t weight) {
-      sum += double{src[at]} * weights[k * slice_weights + weight];
+    ForProducts(d.slice, v * d.depth + slice, y, x, [&](int64_t o, int64_t at, int64_t weight) {
+      sums[o] += double{src[at]} * weights[k * slice_weights + weight];
     });
   }
-  return sum;
+  return sums;
 }
 
 // A 3-D convolution by its sizes, of which the description follows.
@@ -85,11 +85,10 @@ class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
     ClearTails(desc.slice.dst, tensor.data());
     ClearTails(TensorView(DataType::f32, s.dst_layout, {results, s.oc, 1, 1}), sample.data());
     const float* args[] = {channel.data(), tensor.data(), sample.data()};
-    ResultsRef(desc.slice.dst, s.post_ops, args, expected.data(),
-               [&](int64_t n, int64_t o, int64_t y, int64_t x) {
-                 return Sum(desc, src.data(), weights.data(), n / d.out_depth, n % d.out_depth, y,
-                            x, o);
-               });
+    ResultsRef(
+        desc.slice.dst, s.post_ops, args, expected.data(), [&](int64_t n, int64_t y, int64_t x) {
+          return Sums(desc, src.data(), weights.data(), n / d.out_depth, n % d.out_depth, y, x);
+        });
     GuardedBuffer packed(plan.conv.packed_bytes / 4);
     PackConvVolumeWeights(plan, weights.data(), packed.data(), pool_);
     GuardedBuffer scratch(plan.scratch.bytes() / 4);

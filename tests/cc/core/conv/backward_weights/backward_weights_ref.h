@@ -10,14 +10,14 @@ namespace bd {
 // The definition, in double, for tests.
 inline void BackwardWeightsRef(const ConvDesc& d, const float* src, const float* ddst,
                                float* dweights) {
-  std::vector<double> sums(d.kh() * d.kw() * (d.ic() / d.groups) * d.oc(), 0.);
+  std::vector<double> sums(d.kh() * d.kw() * (d.ic() / d.groups) * d.oc()), dy(d.oc());
   for (int64_t n = 0; n < d.n(); ++n) {
     for (int64_t y = 0; y < d.oh(); ++y) {
       for (int64_t x = 0; x < d.ow(); ++x) {
-        for (int64_t o = 0; o < d.oc(); ++o) {
-          const double dy = ddst[d.dst.element(n, o, y * d.ow() + x)];
-          ForProducts(d, n, o, y, x, [&](int64_t s, int64_t w) { sums[w] += dy * src[s]; });
-        }
+        for (int64_t o = 0; o < d.oc(); ++o) dy[o] = ddst[d.dst.element(n, o, y * d.ow() + x)];
+        ForProducts(d, n, y, x, [&, to = sums.data()](int64_t o, int64_t s, int64_t w) {
+          to[w] += dy[o] * src[s];
+        });
       }
     }
   }

@@ -55,19 +55,23 @@ TEST_P(ConvLowPrecisionTest, InfiniteNeighboursOfWindows) {
         ASSERT_EQ(MakeConvPlan(d, GetParam(), 1, &plan), "");
         GuardedArray src(d.src.bytes()), dst(d.dst.bytes()), weights(WeightFloats(c.shape) * 2);
         FillDrawn(rng_, bf16, WeightFloats(c.shape), 1, 8, weights.data());
+        const std::vector<float> weight_integers =
+            Integers(bf16, 0, weights.data(), WeightFloats(c.shape));
         for (int64_t y = 0; y < d.ih(); ++y) {
           const int64_t x = (5 * y + 2) % d.iw(), channel = y % ic;
           FillTensor(d.src, Quantization(), -8, 8, src.data());
           const float inf = std::numeric_limits<float>::infinity();
           StoreFloatRef(bf16, inf, src.data(), d.src.element(1, channel, y * d.iw() + x));
           PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), one_);
+          const std::vector<float> src_integers = Integers(bf16, 0, src.data(), d.src.elements());
           for (int64_t p = 0; p < d.n() * d.oh() * d.ow(); ++p) {
             const int64_t n = p / (d.oh() * d.ow()), oh = p / d.ow() % d.oh(), ow = p % d.ow();
             const int64_t row = y + 1 - oh, column = x + 1 - ow;
             const bool sees = n == 1 && row >= 0 && row < d.kh() && column >= 0 &&
                               column % dw == 0 && column / dw < kw;
             const int64_t at = d.dst.element(n, 3, oh * d.ow() + ow);
-            const float due = sees ? inf : Sum(d, src.data(), weights.data(), n, 3, oh, ow);
+            const double due =
+                sees ? inf : SumsRef(d, src_integers.data(), weight_integers.data(), n, oh, ow)[3];
             ASSERT_EQ(dst.As<float>()[at], due)
                 << Describe(c.shape, plan) << " row " << y << " at " << oh << ", " << ow;
           }

@@ -13,7 +13,7 @@
 
 #include "cc/layout/tensor_view.h"
 #include "tests/cc/convert_ref.h"
-#include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/core/conv/conv_ref.h"
 #include "tests/cc/guarded_array.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/post_ops_ref.h"
@@ -97,17 +97,12 @@ class ConvLowPrecisionTest : public ::testing::TestWithParam<Isa> {
     }
   }
 
-  // The sum of products, of bytes without their scales.
-  static float Sum(const ConvDesc& d, const void* src, const void* weights, int64_t n, int64_t o,
-                   int64_t oh, int64_t ow) {
-    int64_t sum = 0;  // of bfloat16 numbers are integers, too
-    ForProducts(d, n, o, oh, ow, [&](int64_t at, int64_t w) {
-      int64_t value = static_cast<int64_t>(LoadAsFloatRef(d.src.dtype(), src, at));
-      if (d.src.dtype() == u8) value -= d.types.src_quantization.zero_point;
-      sum += value * static_cast<int64_t>(LoadAsFloatRef(d.types.weights, weights, w));
-    });
-    EXPECT_LE(std::llabs(sum), INT32_MAX);
-    return static_cast<float>(sum);
+  // Elements less their zero point, as floats, which hold them all.
+  static std::vector<float> Integers(DataType type, int zero_point, const void* array,
+                                     int64_t count) {
+    std::vector<float> integers(count);
+    for (int64_t i = 0; i < count; ++i) integers[i] = LoadAsFloatRef(type, array, i) - zero_point;
+    return integers;
   }
 
   // Bytes of bytes whose chain is in registers: in steps of dst, each sum rounded once.
@@ -153,15 +148,23 @@ class ConvLowPrecisionTest : public ::testing::TestWithParam<Isa> {
 
     const PostOpChain rest = c.rest.empty() ? PostOpChain() : Chain(c.rest);
     const int64_t channels = d.dst.blocks() * d.dst.lanes();
+    const std::vector<float> src_integers = Integers(
+        d.src.dtype(), bytes ? c.src_quantization.zero_point : 0, src.data(), d.src.elements());
+    const std::vector<float> weight_integers =
+        Integers(d.types.weights, 0, weights.data(), WeightFloats(c.shape));
     const bool in_steps =
         c.bytes() && c.dst == u8 && d.dst.blocked() && plan.epilogue.rest.len() == 0;
     for (int64_t n = 0; n < d.n(); ++n) {
-      for (int64_t o = 0; o < channels; ++o) {
-        for (int64_t p = 0; p < d.oh() * d.ow(); ++p) {
+      for (int64_t p = 0; p < d.oh() * d.ow(); ++p) {
+        // Of integers, those of bfloat16, too; of bytes without their scales.
+        const std::vector<double> sums =
+            SumsRef(d, src_integers.data(), weight_integers.data(), n, p / d.ow(), p % d.ow());
+        for (int64_t o = 0; o < channels; ++o) {
           const int64_t at = d.dst.element(n, o, p);
           float x = 0.f;
           if (o < d.oc()) {
-            x = Sum(d, src.data(), weights.data(), n, o, p / d.ow(), p % d.ow());
+            EXPECT_LE(std::fabs(sums[o]), INT32_MAX);
+            x = static_cast<float>(sums[o]);
             const float scale = d.types.src_quantization.scale * scales.As<float>()[o];
             if (in_steps) {
               const float addend = c.adds ? LoadAsFloatRef(c.sum, sum.data(), at) : 0.f;
