@@ -15,6 +15,7 @@ from ..tensorflow_private import has_no_tape as _has_no_tape
 _AROUND_REGIONS = frozenset(
     "Bitcast Const Identity IdentityN NoOp Placeholder PreventGradient ReadVariableOp".split()
 )
+_HANDLES = (tf.resource, tf.variant)
 
 
 class _Call:
@@ -57,7 +58,9 @@ def eager_path(
     # Between two calls of a network this is out of the caches: each line of it counts.
     thread, has_no_tape, current = ctx._thread_local_data, _has_no_tape, context.context_safe
     count = len(concrete.inputs) - len(concrete.captured_inputs)
-    dtypes = [_array_dtype(tensor.dtype) for tensor in concrete.inputs[:count]]
+    # Handles have no arrays that may stand for them.
+    kinds = (tensor.dtype for tensor in concrete.inputs[:count])
+    dtypes = [None if k in _HANDLES else np.dtype(k.as_numpy_dtype) for k in kinds]
     arguments = ctypes.py_object * count
     handles = ctypes.c_void_p * len(concrete.outputs)
 
@@ -77,13 +80,6 @@ def eager_path(
         return pack([wrap(handle, False) for handle in results])
 
     return direct
-
-
-def _array_dtype(dtype: tf.DType) -> np.dtype | None:
-    """The dtype of arrays that may stand for such a tensor; None for handles, which have none."""
-    if dtype in (tf.resource, tf.variant):
-        return None
-    return np.dtype(dtype.as_numpy_dtype)
 
 
 def _arrays(values, dtypes: list[np.dtype | None]):

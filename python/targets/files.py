@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 class Path(Target):
     """A folder or file, which becomes what is in it."""
 
+    TYPES = (str, os.PathLike)
     TAKES = frozenset({"input_signature", "custom_objects"})
-
-    @classmethod
-    def takes(cls, target) -> bool:
-        return isinstance(target, (str, os.PathLike))
 
     def result(self):
         with collecting_new():  # Nobody holds what is read, but it consists of cycles.

@@ -343,14 +343,7 @@ def _covers(specs, actual) -> bool:
 
 def _covers_one(spec, actual) -> bool:
     if isinstance(spec, tf.TensorSpec) and isinstance(actual, tf.TensorSpec):
-        return spec.is_compatible_with(actual) and _is_known(actual.shape, spec.shape)
+        return spec.dtype == actual.dtype and actual.shape.is_subtype_of(spec.shape)
     if isinstance(spec, tf.TypeSpec):
         return isinstance(actual, tf.TypeSpec) and actual.is_subtype_of(spec)
     return spec is actual or (type(spec) is type(actual) and bool(np.all(spec == actual)))
-
-
-def _is_known(shape, wanted) -> bool:
-    """Whether a shape has every size that is wanted."""
-    if wanted.rank is None or shape.rank is None:
-        return wanted.rank is None
-    return all(w is None or s is not None for s, w in zip(shape, wanted, strict=True))

@@ -64,7 +64,8 @@ def read_keras(path: str | os.PathLike, custom_objects: Mapping[str, object] | N
     """
     path = folders.check_model(path)
     failures = []
-    for name in _libraries():
+    legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
+    for name in ("tf_keras", "keras") if legacy else ("keras", "tf_keras"):
         try:
             library = importlib.import_module(name)
         except ImportError:
@@ -82,12 +83,6 @@ def read_keras(path: str | os.PathLike, custom_objects: Mapping[str, object] | N
     text = " ".join(str(error).split())
     reason = _reason(error) or f"Keras cannot load it ({type(error).__name__}: {text[:200]})"
     raise SavedModelError(f"{path}: {reason}") from error
-
-
-def _libraries() -> tuple[str, str]:
-    """What Keras is called, the preferred one first."""
-    legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
-    return ("tf_keras", "keras") if legacy else ("keras", "tf_keras")
 
 
 _CUSTOM = re.compile(r"(?:Could not locate (?:class|function)|Unknown [\w ]+:) [\"']?(\w+)")

@@ -103,8 +103,10 @@ class OptimizedKerasModel(_Model):
 
     def __call__(self, *args, **kwargs):
         # Keras's own __call__ takes as long as a small network: what needs nothing of it passes by.
-        if kwargs and kwargs.pop("training", None) and not _in_training():
-            raise ValueError(_INFERS)
+        if kwargs and kwargs.pop("training", None):
+            # A model around this one may be training, of which it is then a frozen layer.
+            if context.executing_eagerly() and not record.could_possibly_record():
+                raise ValueError(_INFERS)
         optimized = self.__dict__["_blockdnn"]
         if len(args) == 1 and not kwargs and type(args[0]) is EagerTensor:
             x = args[0]
@@ -445,11 +447,6 @@ def _call_like(original):
 
     call.__signature__ = inspect.signature(type(original).call)
     return call
-
-
-def _in_training() -> bool:
-    """Whether a model around this one may be training, of which it is then a frozen layer."""
-    return not context.executing_eagerly() or record.could_possibly_record()
 
 
 def _another_input(x):

@@ -72,9 +72,9 @@ class LiveCall:
 
     def follow(self) -> Call:
         """What a call runs; where weights have changed, it has them when this returns."""
-        if self._watch.changed():
+        if self._have_changed():
             with self._lock:
-                if self._watch.changed():  # and no other thread has seen to it meanwhile
+                if self._have_changed():  # and no other thread has seen to it meanwhile
                     self._renew()
         return self.current
 
@@ -83,13 +83,13 @@ class LiveCall:
         with tf.init_scope():
             rewritten = self._live.renew()
             if rewritten is None:
-                self._watch = _Watch(self._live.read)
+                self._have_changed = _watch(self._live.read)
             else:
                 self._adopt(rewritten)
 
     def _adopt(self, rewritten: "Rewritten") -> None:
         self.current, self._live = self._wrap(rewritten), rewritten.live
-        self._watch = _Watch(self._live.read)
+        self._have_changed = _watch(self._live.read)
 
     def _follow_op(self, current: Call):
         """The op by which a graph that calls `current` follows weights, too."""
@@ -107,29 +107,23 @@ class LiveCall:
         return library().blockdnn_follow(variable.handle)
 
 
-class _Watch:
-    """Whether variables have changed since they were read."""
+def _watch(read: list) -> Callable[[], bool]:
+    """() -> whether variables have changed since they were read.
 
-    def __init__(self, read: list):
-        """
-        Args:
-            read: (handle, value) of each.
-        """
-        handles, values = zip(*read, strict=True) if read else ((), ())
-        many, address = ctypes.py_object * len(read), ctypes.c_void_p()
-        c_call(
-            "BlockdnnMakeWatch",
-            ctypes.byref(c_eager()),
-            many(*handles),
-            many(*values),
-            len(read),
-            ctypes.byref(address),
-        )
-        self._address, self._changed = address.value, c_library().BlockdnnWatchChanged
-        weakref.finalize(self, c_library().BlockdnnDropWatch, address.value).atexit = False
+    Args:
+        read: (handle, value) of each.
+    """
+    handles, values = zip(*read, strict=True) if read else ((), ())
+    many, address, eager = ctypes.py_object * len(read), ctypes.c_void_p(), ctypes.byref(c_eager())
+    arguments = many(*handles), many(*values), len(read)
+    c_call("BlockdnnMakeWatch", eager, *arguments, ctypes.byref(address))
+    look = c_library().BlockdnnWatchChanged
 
-    def changed(self) -> bool:
-        return bool(self._changed(self._address))
+    def have_changed() -> bool:
+        return bool(look(address))
+
+    weakref.finalize(have_changed, c_library().BlockdnnDropWatch, address.value).atexit = False
+    return have_changed
 
 
 class _Sign:

@@ -135,40 +135,25 @@ def optimize(
         >>> fast.report.count("BlockdnnConv")
         1
     """
+    chosen = dict(
+        precision=precision, max_loss=max_loss, weights=weights, exclude=exclude, verify=verify
+    )
+    data = dict(custom_objects=custom_objects, calibration=calibration, example=example)
     if target is None:
-        return functools.partial(
-            optimize,
-            input_signature=input_signature,
-            custom_objects=custom_objects,
-            precision=precision,
-            calibration=calibration,
-            max_loss=max_loss,
-            weights=weights,
-            exclude=exclude,
-            example=example,
-            verify=verify,
-            options=options,
-        )
+        data["input_signature"] = input_signature
+        return functools.partial(optimize, options=options, **chosen, **data)
     if input_signature is not None and not isinstance(input_signature, (list, tuple)):
         raise TypeError(
             "input_signature must be a list of tf.TensorSpec, one for each argument, not "
             f"{_article(type(input_signature).__name__)}"
         )
-    options = choose(
-        options,
-        precision=precision,
-        max_loss=max_loss,
-        weights=weights,
-        exclude=exclude,
-        verify=verify,
-    )
+    options = choose(options, **chosen)
     kind = next((kind for kind in TARGETS if kind.takes(target)), None)
     if kind is None:
         raise _not_taken(target)
     if options.is_live:
         _check_live(target)
-    settings = Settings(options, input_signature, custom_objects, calibration, example)
-    return kind(target, settings).result()
+    return kind(target, Settings(options, input_signature, **data)).result()
 
 
 def _check_live(target) -> None:
@@ -188,7 +173,9 @@ def _not_taken(target) -> TypeError:
         return TypeError(
             f"{article} is optimised already: give what it was made of, with all options"
         )
-    if isinstance(target, tf.Module) and (functions := _functions_of(target)):
+    members = ((name, getattr(type(target), name, None)) for name in dir(type(target)))
+    functions = [name for name, value in members if isinstance(value, def_function.Function)]
+    if isinstance(target, tf.Module) and functions:
         return TypeError(
             f"{article} cannot be called, since it has no __call__: "
             f"optimize(module.{functions[0]}) takes one of its functions"
@@ -198,12 +185,6 @@ def _not_taken(target) -> TypeError:
         "ConcreteFunction, a tf.Module that can be called, a loaded SavedModel that has "
         "signatures, or the path of a SavedModel or Keras file"
     )
-
-
-def _functions_of(module) -> list[str]:
-    """The names of the tf.functions that its class defines."""
-    members = ((name, getattr(type(module), name, None)) for name in dir(type(module)))
-    return [name for name, value in members if isinstance(value, def_function.Function)]
 
 
 def _article(word: str) -> str:

@@ -135,11 +135,8 @@ class SavedModel(Target):
                 args, kwargs = (), {}
             args, kwargs = tf.nest.map_structure(_without_name, (args, kwargs))
             form = repr((args, kwargs))
-            if form not in asked:
-                asked[form] = call_for(args, kwargs)
-            return asked[form]
-
-        def call_for(args, kwargs):
+            if form in asked:
+                return asked[form]
             concrete, seconds, bound = function, 0.0, {"takes_names": True}
             if not is_concrete:
                 bound = binding_of(function)
@@ -155,7 +152,8 @@ class SavedModel(Target):
                     if is_kept
                     else self.convert(concrete, seconds, bound=bound)
                 )
-            return calls[concrete]
+            asked[form] = calls[concrete]
+            return asked[form]
 
         known = [concrete.structured_input_signature for concrete in concretes]
         if is_concrete:
@@ -257,8 +255,9 @@ def _resources_of(loaded) -> list:
         if id(thing) in weights:
             continue
         initialise = getattr(thing, "_init_fn", None)  # Of a model that came as a graph alone.
-        if initialise is not None and _does_nothing(initialise):
-            continue
+        ops = initialise and {op.type for op in initialise.graph.get_operations()}
+        if initialise and ops <= {"Const", "NoOp", "Placeholder"}:
+            continue  # It only names things, though it captures every variable.
         if isinstance(thing, (resource.CapturableResource, asset.Asset)):
             held += [thing, *getattr(initialise, "variables", ())]
     return held
@@ -317,11 +316,4 @@ def _fingerprint(function) -> tuple:
         (*sorted(function.structured_outputs), *(edge(t.name) for t in function.outputs)),
         tuple(map(id, function.captured_inputs)),
         str(function.structured_input_signature),
-    )
-
-
-def _does_nothing(function) -> bool:
-    """Whether the function only names things. (It captures every variable all the same.)"""
-    return all(
-        op.type in ("Const", "NoOp", "Placeholder") for op in function.graph.get_operations()
     )

@@ -45,10 +45,12 @@ class Target(ABC):
     """One kind of thing that holds TensorFlow functions.
 
     Attributes:
+        TYPES: those of the things.
         TAKES: which of `input_signature` and `custom_objects` mean something to it.
         KIND: what a message calls it.
     """
 
+    TYPES: tuple[type, ...] = ()
     TAKES: frozenset[str] = frozenset()
     KIND = ""
 
@@ -67,9 +69,9 @@ class Target(ABC):
         return rewriter.Bundles()
 
     @classmethod
-    @abstractmethod
     def takes(cls, target) -> bool:
         """Whether this is for it; imports nothing."""
+        return isinstance(target, cls.TYPES)
 
     @abstractmethod
     def result(self):

@@ -13,11 +13,8 @@ from .target import Target, time_trace
 class Concrete(Target):
     """A function with one signature."""
 
+    TYPES = (concrete_function.ConcreteFunction,)
     KIND = "a ConcreteFunction"
-
-    @classmethod
-    def takes(cls, target) -> bool:
-        return isinstance(target, concrete_function.ConcreteFunction)
 
     def result(self) -> OptimizedFunction:
         return OptimizedFunction(self.convert(self.target, bound={"takes_names": True}))
@@ -26,12 +23,9 @@ class Concrete(Target):
 class Function(Target):
     """A tf.function; without a signature it is rewritten at the first call of each."""
 
+    TYPES = (def_function.Function, types.FunctionType)
     TAKES = frozenset({"input_signature"})
     KIND = "a tf.function"
-
-    @classmethod
-    def takes(cls, target) -> bool:
-        return isinstance(target, (def_function.Function, types.FunctionType))
 
     @property
     def function(self):
@@ -69,11 +63,12 @@ class Function(Target):
 class Module(Function):
     """A tf.Module that can be called."""
 
+    TYPES = (tf.Module,)
     KIND = "a tf.Module"
 
     @classmethod
     def takes(cls, target) -> bool:
-        return isinstance(target, tf.Module) and callable(target)
+        return super().takes(target) and callable(target)
 
     @property
     def function(self):
