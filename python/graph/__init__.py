@@ -10,8 +10,10 @@ from .functions import (
     definitions,
     flatten,
     handed_on,
+    nodes_within,
     restore_library,
     unflatten,
+    write_function,
 )
 from .indices import Axis, Index, leaves, size_of, view_axes, views_beside, write_views
 from .match import (

@@ -113,26 +113,34 @@ def unflatten(
         signature.output_arg.add(name=_fresh(signature.output_arg, "handed_on"), type=dtype)
     edges = {Ref(placeholder): arg.name for placeholder, arg in arguments.items()}
     nodes = [node for node in view if node.name not in arguments]
-    for node in nodes:
-        edges.update(
-            (Ref(node.name, i), f"{node.name}:{o}") for i, (o, _) in enumerate(outputs(node))
-        )
-    del result.node_def[:]
-    for node in nodes:
-        proto = result.node_def.add()
-        proto.CopyFrom(node.to_proto())
-        controls = ["^" + arguments[c].name if c in arguments else "^" + c for c in node.controls]
-        proto.input[:] = [edges[ref] for ref in node.inputs] + controls
-    result.ret.clear()
-    fetches = [*view.fetches, *(ref for ref, _ in new_outputs)]
-    for arg, ref in zip(signature.output_arg, fetches, strict=True):
-        result.ret[arg.name] = edges[ref]
+    write_function(result, nodes, edges, [*view.fetches, *(ref for ref, _ in new_outputs)])
     result.control_ret.clear()
     del signature.control_output[:]
     for target in view.targets:
         signature.control_output.append(target)
         result.control_ret[target] = target
     return result
+
+
+def write_function(function: function_pb2.FunctionDef, nodes, edges: dict, results) -> None:
+    """Gives a function these nodes, and the results in their order.
+
+    Args:
+        edges: tensor -> name, of the arguments.
+    """
+    names = {ref.node: name for ref, name in edges.items()}
+    for node in nodes:
+        ports = enumerate(outputs(node))
+        edges |= {Ref(node.name, port): f"{node.name}:{name}" for port, (name, _) in ports}
+    del function.node_def[:]
+    for node in nodes:
+        proto = node.to_proto()
+        controls = [f"^{names.get(name, name)}" for name in node.controls]
+        proto.input[:] = [edges[ref] for ref in node.inputs] + controls
+        function.node_def.append(proto)
+    function.ret.clear()
+    for arg, ref in zip(function.signature.output_arg, results, strict=True):
+        function.ret[arg.name] = edges[ref]
 
 
 def _fresh(arguments, base: str) -> str:
@@ -153,6 +161,17 @@ def called_functions(nodes):
                 yield attr.func.name
             for function in attr.list.func:
                 yield function.name
+
+
+def nodes_within(nodes, functions, closed: Iterable[str] = ()) -> list:
+    """The nodes, and the NodeDefs of those functions that they call, but of `closed` ops."""
+    within, seen = list(nodes), set()
+    for node in within:  # It grows by those of the functions that these call.
+        for name in called_functions([node]) if node.op not in closed else ():
+            if name in functions and name not in seen:
+                seen.add(name)
+                within += functions[name].node_def
+    return within
 
 
 @functools.cache

@@ -75,11 +75,6 @@ def spatial_axes(node: Node, rank: int = 4) -> tuple[int, ...]:
     return tuple(range(first, first + rank - 2))
 
 
-def _explicit(node: Node, axis: int) -> tuple[int, int]:
-    pads = node.attr["explicit_paddings"].list.i
-    return (pads[2 * axis], pads[2 * axis + 1]) if pads else (0, 0)
-
-
 def _windowed(node: Node, shapes, kernel, channels):
     src = shapes.shape(node.inputs[0])
     if src is None or len(src) != 2 + len(kernel) or None in kernel:
@@ -87,9 +82,10 @@ def _windowed(node: Node, shapes, kernel, channels):
     axes = spatial_axes(node, len(src))
     sizes = list(src)
     sizes[_channel_axis(axes)] = channels
+    pads = node.attr["explicit_paddings"].list.i or (0,) * 2 * len(src)
     for axis, length in zip(axes, kernel, strict=True):
         padding, stride = node.attr["padding"].s.decode(), node.attr["strides"].list.i[axis]
-        sizes[axis] = window(src[axis], length, stride, padding, *_explicit(node, axis))
+        sizes[axis] = window(src[axis], length, stride, padding, *pads[2 * axis : 2 * axis + 2])
     return tuple(sizes)
 
 
@@ -150,7 +146,7 @@ def _without(sizes, axes: set[int]):
 
 @_read("shape", "numbers")
 def _reduce(node: Node, src, axes):
-    axes = {axis % len(src) for axis in axes}
+    axes = {axis % len(src) for axis in axes if src}
     if node.attr["keep_dims"].b:
         return tuple(1 if i in axes else size for i, size in enumerate(src))
     return _without(src, axes)
@@ -223,11 +219,6 @@ def _pack(node: Node, shapes):
 @_read("shape", "numbers")
 def _transpose(node: Node, src, order):
     return tuple(src[i] for i in order) if len(order) == len(src) else None
-
-
-@_read("shape", "number")
-def _place_of_largest(node: Node, src, axis):
-    return _without(src, {axis % len(src)}) if src else None
 
 
 @_read("shape", "value")
@@ -381,11 +372,6 @@ _SPLITS = {
 }
 
 
-def _listed(node: Node, shapes):
-    """One element of a list."""
-    return _element(shapes.value(node.inputs[2]))
-
-
 def _stacked(node: Node, shapes):
     """All elements of a list as one tensor: they have the shape of the one that was set last."""
     sizes, stack = _element(shapes.value(node.inputs[1])), shapes.view.producer(node.inputs[0])
@@ -459,13 +445,13 @@ _RULES = {
     "BatchToSpaceND": _batch_to_space,
     "ConcatV2": _concat,
     "Const": lambda node, _: tuple(d.size for d in node.attr["value"].tensor.tensor_shape.dim),
-    **dict.fromkeys(("ArgMax", "ArgMin"), _place_of_largest),
+    **dict.fromkeys(("ArgMax", "ArgMin"), _reduce),
     "BroadcastTo": _of_value(1),
     **dict.fromkeys(_SCALARS, lambda node, shapes: ()),
     **dict.fromkeys(_FILLS, _of_value(0)),
     "ScatterNd": _of_value(2),
     **dict.fromkeys(PRODUCTS, _product),
-    "TensorListGetItem": _listed,
+    "TensorListGetItem": lambda node, shapes: _element(shapes.value(node.inputs[2])),
     "TensorListStack": _stacked,
     "Tile": _tile,
     "Pack": _pack,

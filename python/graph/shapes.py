@@ -136,7 +136,8 @@ class Shapes:
         """What the rules say of a node, where it cannot be what is known of the tensor."""
         known = self.shape(node.ref)
         if node.payload is not None:
-            if any(self._is_part(ref) for ref in node.inputs):
+            payloads = (self.view.producer(ref).payload for ref in node.inputs)
+            if any(payload is not None and payload.dst_part is not None for payload in payloads):
                 return None  # Known of a part is the shape of the part, not of the tensor it is in.
             inferred = node.payload.shape(node, self)
         elif node.name in self._known:
@@ -151,10 +152,6 @@ class Shapes:
             for a, b in zip(known, inferred, strict=True)
         )
         return None if same else inferred
-
-    def _is_part(self, ref: Ref) -> bool:
-        payload = self.view.producer(ref).payload
-        return payload is not None and payload.dst_part is not None
 
     def value(self, ref: Ref) -> np.ndarray | None:
         """An integer tensor's elements as an object array of sizes, where they are known."""
@@ -179,14 +176,12 @@ class Shapes:
 
     def channels(self, ref: Ref) -> int | None:
         """The last size of a rank-4 tensor, where it is a known number, not zero."""
-        shape = self.shape(ref)
-        known = shape and len(shape) == 4 and isinstance(shape[3], int)
-        return shape[3] or None if known else None
+        return self.features(ref, ranks=(4,))
 
-    def features(self, ref: Ref) -> int | None:
+    def features(self, ref: Ref, ranks: Sequence[int] = (2, 3, 4)) -> int | None:
         """The last size of a tensor [N, C], [N, W, C] or [N, H, W, C], if known and not zero."""
         shape = self.shape(ref)
-        known = shape and len(shape) in (2, 3, 4) and isinstance(shape[-1], int)
+        known = shape and len(shape) in ranks and isinstance(shape[-1], int)
         return shape[-1] or None if known else None
 
     def elements(self, ref: Ref, nominal: int = 64) -> int:

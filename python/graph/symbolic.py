@@ -15,19 +15,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 
-@dataclass(slots=True, eq=False, unsafe_hash=True, repr=False)
+@dataclass(slots=True, unsafe_hash=True, repr=False)
 class Expr:
     """constant + sum of coefficient * atom; nobody changes one, and none is a plain constant."""
 
     constant: int
     terms: frozenset[tuple[Hashable, int]]
-
-    def __eq__(self, other) -> bool:
-        return (
-            isinstance(other, Expr)
-            and self.constant == other.constant
-            and self.terms == other.terms
-        )
 
     def __repr__(self) -> str:
         parts = [f"{c}*{atom}" for atom, c in sorted(self.terms, key=repr)]

@@ -103,8 +103,10 @@ def check_edges(view: GraphView) -> None:
             if name not in seen and not closes_loop:
                 raise VerificationError(f"{_name(node)} waits for itself, by {name}")
         for ref in node.inputs:
-            if ref.port:
-                _check_port(view, ref, node)
+            types = output_dtypes(view.producer(ref)) if ref.port else ()
+            if types and ref.port >= len(types):
+                text = f"{_name(node)} reads {ref}, which has {len(types)} outputs"
+                raise VerificationError(text)
         seen.add(node.name)
     for ref in view.fetches:
         if ref.node not in view:
@@ -112,12 +114,6 @@ def check_edges(view: GraphView) -> None:
     for name in view.targets:
         if name not in view:
             raise VerificationError(f"{name}, which must run, is gone")
-
-
-def _check_port(view: GraphView, ref: Ref, reader: Node) -> None:
-    types = output_dtypes(view.producer(ref))
-    if types and ref.port >= len(types):
-        raise VerificationError(f"{_name(reader)} reads {ref}, which has {len(types)} outputs")
 
 
 def _name(node: Node) -> str:

@@ -280,18 +280,15 @@ class GraphView:
 
     def topological(self) -> list[Node]:
         """All nodes, producers first; loop back edges (NextIteration) are cut."""
-        if self._order is None:
-            self._order = self._sort()
-        return list(self._order)
-
-    def _sort(self) -> list[Node]:
         nodes = self._nodes
 
         def sources(name: str) -> Iterable[str]:
             is_cut = nodes[name].op == "NextIteration"
             return [] if is_cut else filter(nodes.__contains__, self._sources[name])
 
-        return [nodes[name] for name in producers_first(nodes, sources)]
+        if self._order is None:
+            self._order = [nodes[name] for name in producers_first(nodes, sources)]
+        return list(self._order)
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
         """The nodes of these names and all that must run before them."""
@@ -393,7 +390,9 @@ class GraphView:
         while stack:
             name = stack.pop()
             node = self._nodes.get(name)
-            if node is None or node.op == "Placeholder" or self._is_needed(name):
+            if node is None or node.op == "Placeholder":
+                continue
+            if self._fetched.get(name) or self._consumers.get(name) or name in self.targets:
                 continue
             stack.extend(self._sources[name])
             self.remove(name)
@@ -409,11 +408,6 @@ class GraphView:
         """Where a tensor is among the fetches."""
         places = self._fetched.get(ref.node, ())
         return [place for place in places if self._fetches[place] == ref]
-
-    def _is_needed(self, name: str) -> bool:
-        return (
-            bool(self._fetched.get(name)) or name in self.targets or bool(self._consumers.get(name))
-        )
 
     def _insert(self, node: Node) -> None:
         self._used.add(node.name)

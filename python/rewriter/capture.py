@@ -6,6 +6,7 @@ as such (the mean and variance of a Normalization). Nested calls are inlined by 
 functions of While, If and of what cannot be inlined become bodies of their own.
 """
 
+import copy
 import functools
 from collections.abc import Mapping
 
@@ -26,10 +27,12 @@ from ..graph import (
     all_nodes,
     called,
     called_functions,
+    constant_node,
     definitions,
     first_argument,
     flatten,
     handed_on,
+    nodes_within,
     renew_read_only,
     restore_library,
 )
@@ -45,7 +48,6 @@ from ..tensorflow_private import (
     results_of,
     runs_on_cpu,
     tensor_shape,
-    tensor_util,
     tf_optimizer,
     variable_behind,
 )
@@ -61,7 +63,7 @@ _INLINE_BLOCKERS = (XLA, "_noinline")
 # convolution of Keras's, say, of which TensorFlow has not every kernel.
 COMPILED_IN = "_blockdnn_compiled_in"
 # tf_keras gives recurrent layers one function for CPUs and one for GPUs, for a pass of Grappler
-# to choose; it inlines neither.
+# to choose; it inlines neither, unless the one for CPUs has lost these.
 _IMPLEMENTS, _PREFERS = "api_implements", "api_preferred_device"
 # Larger captured tensors stay outside: what reads tables is not ours, and a graph has 2 GiB.
 _MAX_EMBEDDED_BYTES = 1 << 26
@@ -89,7 +91,8 @@ def capture(
     targets = [op.name for op in concrete.graph.control_outputs]
     fetches = [tensor.name for tensor in results_of(concrete)]
     graph_def, functions = _inline(concrete.graph.as_graph_def(), fetches, targets, closed)
-    _disarm_variable_shapes(graph_def)
+    for node in graph_def.node:  # Shapes of an earlier export would be read as facts.
+        node.attr.pop("_output_shapes", None)
     captures = _embed_tensors(graph_def, captures)
     _drop_waits_for_inputs(graph_def, names)
 
@@ -254,13 +257,9 @@ def _embed_tensors(graph_def: graph_pb2.GraphDef, captures: dict[str, object]) -
     """Makes constants of the captured tensors' placeholders; returns the other captures."""
     embedded = {name: tensor for name, tensor in captures.items() if _is_embeddable(tensor)}
     for node in graph_def.node:
-        if node.name in embedded:
-            tensor = embedded[node.name]
-            node.op = "Const"
-            node.attr.clear()
-            node.attr["dtype"].type = tensor.dtype.as_datatype_enum
-            proto = tensor_util.make_tensor_proto(tensor.numpy(), tensor.dtype)
-            node.attr["value"].tensor.CopyFrom(proto)
+        if (tensor := embedded.get(node.name)) is not None:
+            constant = constant_node(node.name, tensor.numpy(), tensor.dtype.as_datatype_enum)
+            node.CopyFrom(constant.to_proto())
     return {name: tensor for name, tensor in captures.items() if name not in embedded}
 
 
@@ -314,7 +313,10 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
             node.attr[ordering.LOWERING].b = False
         ordering.hide_own_gradient(node)
     _unblock_compiled(meta_graph.graph_def, closed)
-    _unblock_recurrent_layers(meta_graph.graph_def)
+    for function in meta_graph.graph_def.library.function:
+        if Attributes(function)[_PREFERS].s == b"CPU":
+            for key in (_IMPLEMENTS, _PREFERS):
+                function.attr.pop(key, None)
     meta_graph.collection_def["train_op"].node_list.value.extend([*fetches, *targets])
 
     config = config_pb2.ConfigProto()
@@ -335,22 +337,16 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
         node.attr.pop(_COLOCATED, None)  # with what may be gone
     for function in inlined.library.function:
         function.attr.pop(_SPECIALIZED, None)
-    functions = {name: _copy(function) for name, function in definitions(inlined).items()}
+    functions = copy.deepcopy(definitions(inlined))
     renew_read_only(inlined, functions)
     # What stays keeps the definition that the caller's context already knows by that name, and with
     # it the functions that this calls, of which those that were inlined are left out above.
     functions = original | functions
-    kept = [_copy(original.get(name, f)) for name, f in functions.items()]
+    kept = [original.get(name, f) for name, f in functions.items()]
     del inlined.library.function[:]
     inlined.library.function.extend(kept)
     restore_library(inlined, functions)
     return inlined, functions
-
-
-def _copy(proto):
-    copy = type(proto)()
-    copy.CopyFrom(proto)
-    return copy
 
 
 def compiled_by_xla(concrete) -> bool:
@@ -372,10 +368,7 @@ def _unblock_compiled(graph_def: graph_pb2.GraphDef, closed: frozenset[str]) -> 
     for name, function in library.items():
         if name in closed or not Attributes(function)[XLA].b:
             continue
-        within = graph_pb2.GraphDef(node=function.node_def)
-        restore_library(within, library)
-        names = [name, *(f.signature.name for f in within.library.function)]
-        nodes = [node for each in names for node in library[each].node_def]
+        nodes = nodes_within(function.node_def, library)
         sums = [node for node in nodes if node.op in PRODUCTS | CONVOLUTIONS]
         if not sums or not all(node.op in library or runs_on_cpu(node.op) for node in nodes):
             continue
@@ -388,20 +381,6 @@ def _unblock_compiled(graph_def: graph_pb2.GraphDef, closed: frozenset[str]) -> 
         if unblocked.intersection(called_functions([node])):
             for key in _INLINE_BLOCKERS:
                 node.attr.pop(key, None)
-
-
-def _unblock_recurrent_layers(graph_def: graph_pb2.GraphDef) -> None:
-    """Lets the functions of tf_keras's recurrent layers that are for CPUs be inlined."""
-    for function in graph_def.library.function:
-        if Attributes(function)[_PREFERS].s == b"CPU":
-            for key in (_IMPLEMENTS, _PREFERS):
-                function.attr.pop(key, None)
-
-
-def _disarm_variable_shapes(graph_def: graph_pb2.GraphDef) -> None:
-    """Drops shape annotations of an earlier export: they would be read as facts."""
-    for node in graph_def.node:
-        node.attr.pop("_output_shapes", None)
 
 
 def import_flat(graph: func_graph.FuncGraph, graph_def, inputs, captures, fetches=(), targets=()):
@@ -456,7 +435,7 @@ def static_shapes(functions, captures, graph_def, inputs) -> dict[str, list]:
     names = {node.name: f"n{i}" for i, node in enumerate(graph_def.node)}
     if captures.keys() & names.keys() or any(called_functions(graph_def.node)):
         return _static_shapes(functions, captures, graph_def, inputs)
-    alike = _copy(graph_def)
+    alike = copy.deepcopy(graph_def)
     for node in alike.node:
         node.name = names[node.name]
         sources = map(Ref.parse, node.input)

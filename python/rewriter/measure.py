@@ -61,7 +61,10 @@ def region_times(original, rewritten, inputs: Sequence[tf.Tensor]) -> list[Regio
     sources = {
         ref: source for ref, source in sources.items() if _is_same(values[ref], there[source])
     }
-    moving = _depend_on_inputs(after)
+    moving = set(after.main.inputs)  # the nodes that these reach
+    for node in after.main.view.topological():
+        if any(ref.node in moving for ref in node.inputs):
+            moving.add(node.name)
     times = []
     for node in regions:
         reads, writes = edges[node.name]
@@ -103,15 +106,6 @@ def _in_original(ref: Ref, after: Module, before: Module) -> Ref | None:
             return _in_original(node.inputs[body.inputs.index(ref.node)], after, before)
     ref = after.main.view.origin(ref, _REORDERS) if ref.node in after.main.view else ref
     return ref if ref.node in before.main.view else None
-
-
-def _depend_on_inputs(module: Module) -> set[str]:
-    """The nodes that the function's inputs reach."""
-    reached = set(module.main.inputs)
-    for node in module.main.view.topological():
-        if any(ref.node in reached for ref in node.inputs):
-            reached.add(node.name)
-    return reached
 
 
 def _values(module: Module, refs, inputs: Sequence[tf.Tensor]) -> dict[Ref, tf.Tensor]:

@@ -51,7 +51,11 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
         graph = ops.get_default_graph()
         outputs, effects = import_flat(graph, graph_def, inputs, captures, fetches, view.targets)
         graph.control_outputs.extend(effects)
-        _describe_results(graph)
+        # Loops give handles as they take them: gradients of gradients ask for their kind.
+        for op in (op for op in graph.get_operations() if op.type in LOOPS):
+            for old, new in zip(op.inputs, op.outputs, strict=True):
+                if old.dtype == tf.resource:
+                    handle_data_util.copy_handle_data(old, new)
         for output, old in zip(outputs, results_of(original), strict=True):
             output.set_shape(old.shape)
         if no_gradient:
@@ -67,15 +71,6 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
     rewritten = traced(body, graph_def.library.function, *args, **kwargs)
     name_inputs_as(rewritten, original)
     return rewritten
-
-
-def _describe_results(graph) -> None:
-    """Loops give handles of variables as they take them: gradients of gradients ask for their
-    kind."""
-    for op in graph.get_operations():
-        for old, new in zip(op.inputs, op.outputs, strict=True) if op.type in LOOPS else ():
-            if old.dtype == tf.resource:
-                handle_data_util.copy_handle_data(old, new)
 
 
 def traced(body, functions, *args, **kwargs):

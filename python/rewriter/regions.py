@@ -9,17 +9,19 @@ Variables are read outside, so that a region is a pure function of tensors.
 import itertools
 from collections.abc import Callable
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
+from tensorflow.core.framework import function_pb2
 
 from ..graph import (
     GraphView,
     Module,
     Node,
     Ref,
-    called_functions,
+    dtype,
     flatten,
     make_node,
+    nodes_within,
     outputs,
+    write_function,
 )
 from ..graph.families import BINARY, COMPARISONS, FRAMES, UNARY
 from ..ops.records import Join
@@ -115,14 +117,7 @@ def ops_of_ours(module: Module) -> list[tuple[str, str]]:
 
 def _all_ops(module: Module, *, inside: bool) -> list[tuple[str, str]]:
     """(node, op) of the graph and of the functions that it calls, `inside` those of regions."""
-    nodes, seen = list(module.main.view), set()
-    for node in nodes:  # It grows by the NodeDefs of what these call.
-        if node.op == REGION and not inside:
-            continue
-        for name in called_functions([node]):
-            if name in module.functions and name not in seen:
-                seen.add(name)
-                nodes += module.functions[name].node_def
+    nodes = nodes_within(module.main.view, module.functions, () if inside else (REGION,))
     return [(node.name, node.op) for node in nodes]
 
 
@@ -173,7 +168,7 @@ def _may_join(view: GraphView, node: Node) -> bool:
         return False
     if _is_fused_outside(view, node):
         return False
-    types = {dtypes.as_dtype(dtype) for _, dtype in outputs(node)}
+    types = {dtypes.as_dtype(kind) for _, kind in outputs(node)}
     return not types & _OUTSIDE_TYPES
 
 
@@ -196,11 +191,11 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
     read = dict.fromkeys(ref for node in nodes for ref in node.inputs if ref.node not in names)
     constants = dict.fromkeys(ref.node for ref in read if view.node(ref.node).op == "Const")
     arguments = [ref for ref in read if ref.node not in constants]
+    written = (Ref(node.name, port) for node in nodes for port in range(len(outputs(node))))
     results = [
-        Ref(node.name, port)
-        for node in nodes
-        for port in range(len(outputs(node)))
-        if _is_read_outside(view, Ref(node.name, port), names)
+        ref
+        for ref in written
+        if view.is_fetched(ref) or any(n.name not in names for n, _ in view.consumers(ref))
     ]
     function = _function([*map(view.node, constants), *nodes], view, arguments, results)
 
@@ -232,8 +227,8 @@ def _join(view: GraphView, node: Node) -> Node:
     TensorFlow's takes threads of a pool, which look for more work long after it is done.
     """
     *values, axis = node.inputs
-    producer, dtype = view.producer(axis), dtypes.as_dtype(node.attr["T"].type)
-    if producer.op != "Const" or not dtype.is_floating or dtype not in Join.dtypes("values"):
+    producer, kind = view.producer(axis), dtypes.as_dtype(node.attr["T"].type)
+    if producer.op != "Const" or not kind.is_floating or kind not in Join.dtypes("values"):
         return node
     number = int(tensor_util.MakeNdarray(producer.attr["value"].tensor))
     join = make_node(node.name, Join.op, [values], axis=number, T=node.attr["T"])
@@ -249,35 +244,20 @@ def fresh_name(base: str) -> str:
     return name
 
 
-def _is_read_outside(view: GraphView, ref: Ref, names: set[str]) -> bool:
-    return view.is_fetched(ref) or any(n.name not in names for n, _ in view.consumers(ref))
-
-
 def _function(nodes, view: GraphView, arguments, results) -> function_pb2.FunctionDef:
     """The nodes as a function of `arguments` that returns `results`."""
     function = function_pb2.FunctionDef()
     signature = function.signature
     signature.name = fresh_name(_BODY)
-    edges: dict[Ref, str] = {}
     for i, ref in enumerate(arguments):
-        _, dtype = outputs(view.producer(ref))[ref.port]
-        signature.input_arg.add(name=f"arg_{i}", type=dtype)
-        edges[ref] = f"arg_{i}"
-    for node in nodes:
-        for port, (name, _) in enumerate(outputs(node)):
-            edges[Ref(node.name, port)] = f"{node.name}:{name}"
-        proto = function.node_def.add()
-        proto.CopyFrom(node.to_proto())
-        proto.input[:] = [edges[ref] for ref in node.inputs]
-        _add_defaults(proto)
+        signature.input_arg.add(name=f"arg_{i}", type=dtype(view, ref))
     for i, ref in enumerate(results):
-        _, dtype = outputs(view.producer(ref))[ref.port]
-        signature.output_arg.add(name=f"result_{i}", type=dtype)
-        function.ret[f"result_{i}"] = edges[ref]
+        signature.output_arg.add(name=f"result_{i}", type=dtype(view, ref))
+    edges = {ref: f"arg_{i}" for i, ref in enumerate(arguments)}
+    write_function(function, nodes, edges, results)
+    for proto in function.node_def:
+        proto.input[:] = [text for text in proto.input if text[0] != "^"]  # of constants
+        for attr in op_def_registry.get(proto.op).attr:
+            if attr.HasField("default_value") and attr.name not in proto.attr:
+                proto.attr[attr.name].CopyFrom(attr.default_value)
     return function
-
-
-def _add_defaults(proto: node_def_pb2.NodeDef) -> None:
-    for attr in op_def_registry.get(proto.op).attr:
-        if attr.HasField("default_value") and attr.name not in proto.attr:
-            proto.attr[attr.name].CopyFrom(attr.default_value)

@@ -1,6 +1,7 @@
 """What the rewriter did, and what it left alone and why."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 
@@ -261,12 +262,8 @@ class Report:
 
     def counts(self) -> dict[str, int]:
         """op kind -> number of primitives, reorders included."""
-        result: dict[str, int] = {}
-        for item in self.converted:
-            result[item.op] = result.get(item.op, 0) + 1
-        if self.reorders:
-            result["BlockdnnReorder"] = len(self.reorders)
-        return result
+        reorders = {"BlockdnnReorder": len(self.reorders)} if self.reorders else {}
+        return dict(Counter(item.op for item in self.converted)) | reorders
 
     def summary(self, all: bool = False) -> str:
         """The report as text.
@@ -282,9 +279,8 @@ class Report:
         fields = asdict(self) | {"counts": self.counts()}
         if self.measured is not None:
             fields["measured"]["ratio"] = self.measured.ratio
-            for region, entry in zip(
-                self.measured.regions, fields["measured"]["regions"], strict=True
-            ):
+            entries = fields["measured"]["regions"]
+            for region, entry in zip(self.measured.regions, entries, strict=True):
                 entry["ratio"] = region.ratio
         return json.dumps(fields, indent=indent)
 

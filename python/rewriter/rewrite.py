@@ -159,7 +159,10 @@ def optimize_concrete(
     except Exception as error:
         if options.strict:
             raise
-        run = run.untouched(_report_of_failure(run.name, run.steps[-1], error))
+        what = f"the rewriter failed in {run.steps[-1]}: {describe(error)}"
+        warn(f"{run.name} stays as it was: {what} (report.error has the traceback)")
+        run = run.untouched(Report(error="".join(traceback.format_exception(error))))
+        run.report.decline(run.name, what)
     result, report = run.function, run.report
     report.seconds = report.seconds or time.perf_counter() - start
     for warning in report.warnings:
@@ -386,9 +389,7 @@ class Rewrite:
     def _capture(self, closed: frozenset[str] = frozenset()) -> Module:
         self.steps.append("capture")
         options = self.options
-        wanted = (
-            BEGINNINGS | SUMS if options.deterministic else BEGINNINGS
-        )  # The report names sums.
+        wanted = BEGINNINGS | SUMS if options.deterministic else BEGINNINGS  # which reports name
         module = capture(self.concrete, closed, options.is_live, self.bundles.moment, wanted)
         self.prefix = common_prefix(_labels(module))
         return module
@@ -414,7 +415,9 @@ class Rewrite:
         self.parts = [*context.parts, *(p for p in self.parts if p not in context.parts)]
         where = f"{self.name}/{body.name}" if body.name else self.name
         for run, error in failures.items():
-            _note_failure(report, where, run, error)
+            what = f"{where}: the pass {run} failed and was left out: {describe(error)}"
+            report.warnings.append(f"{what} (report.error has the traceback)")
+            report.error = (report.error or "") + "".join(traceback.format_exception(error))
         attempt.inner = {}
         for key, inner in body.inner.items():
             if key[0] in attempt.view and attempt.view.node(key[0]).payload is None:
@@ -472,22 +475,6 @@ class Rewrite:
 
 def _labels(module: Module) -> list[str]:
     return [body.label(node.name) for body in module.bodies for node in body.view]
-
-
-def _note_failure(report: Report, where: str, run: str, error: Exception) -> None:
-    """Says in the report that the pass `run` was left out."""
-    what = f"{where}: the pass {run} failed and was left out: {describe(error)}"
-    report.warnings.append(f"{what} (report.error has the traceback)")
-    report.error = (report.error or "") + "".join(traceback.format_exception(error))
-
-
-def _report_of_failure(name: str, step: str, error: Exception) -> Report:
-    """Says in a warning and in a report that a step raised `error` and nothing was converted."""
-    what = f"the rewriter failed in {step}: {describe(error)}"
-    warn(f"{name} stays as it was: {what} (report.error has the traceback)")
-    report = Report(error="".join(traceback.format_exception(error)))
-    report.decline(name, what)
-    return report
 
 
 def _frozen(concrete, module: Module, variables: Mapping, bundles: Bundles) -> list[str]:

@@ -211,7 +211,7 @@ def _reorders(report, cut: str) -> list[str]:
     lines = [f"reorders: {len(report.reorders)}{moved}"]
     rows = list(zip(report.reorders, causes, strict=True))
     for (tensor, direction), cause in rows[:_MOST_REORDERS]:
-        because = f", because of {_shortened(cause, cut)}" if cause else ""
+        because = f", because of {cause.replace(cut, '') if cut else cause}" if cause else ""
         lines.append(f"  {direction} of {brief(tensor, cut)}{because}")
     if len(rows) > _MOST_REORDERS:
         lines.append(f"  and {len(rows) - _MOST_REORDERS} more")
@@ -242,18 +242,9 @@ def brief(name: str, cut: str) -> str:
     return name[len(cut) :] if cut and name.startswith(cut) else name
 
 
-def _shortened(text: str, cut: str) -> str:
-    return text.replace(cut, "") if cut else text
-
-
 def _kinds(ops) -> str:
     """ "2 convolutions, 1 pooling", the most frequent first."""
-    return ", ".join(_count(n, op) for op, n in Counter(ops).most_common())
-
-
-def _count(count: int, op: str) -> str:
-    single, many = _titles(op)
-    return f"{count} {single if count == 1 else many}"
+    return ", ".join(f"{n} {_titles(op)[n > 1]}" for op, n in Counter(ops).most_common())
 
 
 def _kind(op: str) -> str:

@@ -177,7 +177,9 @@ def _named(item) -> list:
     item = getattr(item, "__func__", item)
     if not inspect.isfunction(item):
         return []
-    named += (cell.cell_contents for cell in item.__closure__ or () if _is_filled(cell))
+    for cell in item.__closure__ or ():
+        with contextlib.suppress(ValueError):  # of a name that has no value yet
+            named.append(cell.cell_contents)
     codes.append(item.__code__)
     for code in codes:
         codes += filter(inspect.iscode, code.co_consts)
@@ -189,14 +191,6 @@ def _named(item) -> list:
             named += (held[name] for name in attributes if name in held)
     named = [value.__wrapped__ if hasattr(value, "__wrapped__") else value for value in named]
     return [value for value in named if not inspect.ismodule(value)]
-
-
-def _is_filled(cell) -> bool:
-    try:
-        _ = cell.cell_contents
-    except ValueError:  # of a name that has no value yet
-        return False
-    return True
 
 
 def weights_left(module: Module) -> dict[str, tf.Tensor]:

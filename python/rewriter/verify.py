@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..errors import UserError, VerificationError
-from ..graph import GraphView, Module, Ref, called_functions, definitions
+from ..graph import GraphView, Module, Ref, definitions, nodes_within
 from ..measuring.difference import distances, largest_difference
 from ..tensorflow_private import (
     call_flat,
@@ -142,12 +142,7 @@ def effects(concrete) -> list[tuple[str, str, tf.DType | None]]:
         view = GraphView(graph_def, fetches, [op.name for op in graph.control_outputs])
         view.prune(keep_ops=())
         functions = definitions(graph_def)
-        nodes, seen = list(view), set()
-        for node in nodes:  # It grows by those of the functions that these call.
-            new = set(called_functions([node])) & functions.keys() - seen
-            seen |= new
-            nodes += (inner for name in new for inner in functions[name].node_def)
-        acting = [node for node in nodes if ordering.acts(node)]
+        acting = [node for node in nodes_within(view, functions) if ordering.acts(node)]
         kinds = [node.attr["dtype"].type if "dtype" in node.attr else 0 for node in acting]
         _ACTS[graph] = [
             (node.name, node.op, tf.as_dtype(kind) if kind else None)
