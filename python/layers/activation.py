@@ -81,7 +81,7 @@ class ChainLayer(BlockedLayer):
         self.refuse_xla()
         chain = self.chain() if self.reads_blocked else None
         if chain is None:
-            return self.by_tensorflow(super().call, inputs)
+            return self.by_keras(inputs)
         y = apply_chain(inputs, chain, self.blocked_channels, training)
         return self.finish(y, self.blocked_channels)
 

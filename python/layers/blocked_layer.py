@@ -121,7 +121,7 @@ def plain_shape(shape, channels: int) -> tuple:
 class BlockedLayer:
     """A mixin before one of Keras's layers, whose arguments and weights stay as they are.
 
-    A subclass computes in `call`, where `reads_blocked` and `writes_blocked` say which
+    A subclass computes in `compute`, where `reads_blocked` and `writes_blocked` say which
     tensors are blocked; `self.plain` and `self.finish` reorder where it has no kernel for them.
     """
 
@@ -301,14 +301,29 @@ class BlockedLayer:
         result = result if channels is None else from_blocked(result, channels)
         return tf.cast(result, self._policy_dtype)
 
-    def by_tensorflow(self, call, inputs, *args, **kwargs):
+    def call(self, inputs, training=None):
+        self.refuse_xla()
+        if self.is_ours(inputs):
+            return self.compute(inputs, training)
+        return self.by_keras(inputs)
+
+    def is_ours(self, inputs) -> bool:
+        """Whether `compute` is for these inputs; others are Keras's."""
+        return self.reads_blocked and getattr(self, "data_format", None) != "channels_first"
+
+    def compute(self, inputs, training):
+        """What the layer returns, by our ops."""
+        raise NotImplementedError
+
+    def by_keras(self, inputs, call=None, **kwargs):
         """Keras's own computation on plain tensors, with reorders around it."""
+        call = call or super().call
         if not (self.reads_blocked or self.writes_blocked):
-            return call(inputs, *args, **kwargs)
+            return call(inputs, **kwargs)
         self.refuse_xla()
         plain = self.plain(inputs)
         with self._view_plain():
-            result = call(plain, *args, **kwargs)
+            result = call(plain, **kwargs)
         return self.finish(result)
 
     # Shapes.

@@ -53,16 +53,6 @@ class ConvolutionLayer(BlockedLayer):
         """Whether we have a kernel for these arguments."""
         return True
 
-    def call(self, inputs, training=None):
-        self.refuse_xla()
-        if not self._is_ours(inputs):
-            return self.by_tensorflow(super().call, inputs)
-        return self.compute(inputs, training)
-
-    def compute(self, inputs, training):
-        """The result of inputs that are ours to compute."""
-        raise NotImplementedError
-
     def images(self, x):
         """x as images."""
         return images(x, 2 if self.reads_blocked else 1)
@@ -126,7 +116,7 @@ class ConvolutionLayer(BlockedLayer):
                 y = on_images(lambda y: eltwise(y, chain, channels=channels), y)
         return y if self.writes_blocked else tf.cast(y, self._policy_dtype)
 
-    def _is_ours(self, inputs) -> bool:
+    def is_ours(self, inputs) -> bool:
         rank = len(inputs.shape) - self.reads_blocked
         return self.computes_itself and rank == self.rank + 2
 
@@ -159,8 +149,8 @@ class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
     def has_kernel(self) -> bool:
         return self.groups == 1 and max(self.dilation_rate) == 1
 
-    def _is_ours(self, inputs) -> bool:
-        return super()._is_ours(inputs) and inputs.shape[1] is not None
+    def is_ours(self, inputs) -> bool:
+        return super().is_ours(inputs) and inputs.shape[1] is not None
 
     def compute(self, inputs, training):
         y = conv_volume(

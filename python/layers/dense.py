@@ -32,7 +32,7 @@ class Dense(BlockedLayer, keras.layers.Dense):
         super().quantize(mode, type_check and type(self) is not Dense, *config, **options)
 
     def quantized_call(self, inputs, training=None):
-        return self.by_tensorflow(super().quantized_call, inputs, training=training)
+        return self.by_keras(inputs, super().quantized_call, training=training)
 
     def _int8_call(self, inputs, training=None):
         """One op quantizes rows and multiplies by int8; a gradient takes both as floats."""
@@ -56,7 +56,7 @@ class Dense(BlockedLayer, keras.layers.Dense):
         # Keras's __call__ leaves integers as they are, and a wrapper calls this with any type.
         fits = not isinstance(inputs, tf.SparseTensor) and inputs.dtype == tf.float32
         if not self.computes_itself or self.lora_enabled or not fits:
-            return self.by_tensorflow(super().call, inputs, training=training)
+            return self.by_keras(inputs, training=training)
         self.refuse_xla()
         kernel, chain = tf.convert_to_tensor(self.kernel), chain_of(self, training)
         y = inner_product(self.plain(inputs), kernel, post_ops=chain)

@@ -28,10 +28,7 @@ class _Merge(BlockedLayer):
 
 
 class _Elementwise(_Merge):
-    def call(self, inputs, training=None):
-        self.refuse_xla()
-        if not self._fits(inputs):
-            return self.by_tensorflow(super().call, inputs)
+    def compute(self, inputs, training):
         return self.finish(self._merge(self.blocked(inputs), training), self._channels)
 
     def _merge(self, inputs, training):
@@ -44,7 +41,7 @@ class _Elementwise(_Merge):
                 chain = self._append(chain, x)
         return apply_chain(ours, chain, self._channels, training)
 
-    def _fits(self, inputs) -> bool:
+    def is_ours(self, inputs) -> bool:
         """Whether all have the same channels and rank, and one is blocked; pixels may be
         broadcast."""
         if not self.reads_blocked:
@@ -98,10 +95,7 @@ class Concatenate(_Merge, keras.layers.Concatenate):
       TensorShape([1, 8, 8, 40])
     """
 
-    def call(self, inputs):
-        self.refuse_xla()
-        if not self.reads_blocked:
-            return self.by_tensorflow(super().call, inputs)
+    def compute(self, inputs, training):
         each = self._channels_each(len(inputs))
         channels = [x.shape[-1] if c is None else c for x, c in zip(inputs, each, strict=True)]
         values = self.blocked(inputs)

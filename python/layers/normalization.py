@@ -26,7 +26,7 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
         along_channels = self.axis in (-1, rank - 1)
         special = mask is not None or getattr(self, "renorm", False) or self.synchronized
         if not self.reads_blocked or special or not along_channels:
-            return self.by_tensorflow(super().call, inputs, training=training, mask=mask)
+            return self.by_keras(inputs, training=training, mask=mask)
         channels = self.blocked_channels
         gamma = tf.convert_to_tensor(self.gamma) if self.scale else None
         beta = tf.convert_to_tensor(self.beta) if self.center else None
@@ -65,14 +65,7 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
 
 
 class _OverChannels(BlockedLayer):
-    def call(self, inputs):
-        self.refuse_xla()
-        if not self._is_ours(inputs):
-            return self.by_tensorflow(super().call, inputs)
-        return self._normalize(inputs)
-
-    def _is_ours(self, inputs) -> bool:
-        """Whether our kernel normalises these inputs."""
+    def is_ours(self, inputs) -> bool:
         shape = inputs.shape
         if self.reads_blocked:
             return is_over_channels(self, shape.rank - 1)
@@ -86,7 +79,7 @@ class _OverChannels(BlockedLayer):
             and is_over_channels(self, shape.rank)
         )
 
-    def _normalize(self, inputs, centered: bool = True):
+    def compute(self, inputs, training, centered: bool = True):
         """The result; without gamma it is 1, without beta 0."""
         channels = self.blocked_channels if self.reads_blocked else inputs.shape[-1]
         gamma, beta = (self.gamma, self.beta) if centered else (self.scale, None)
@@ -121,8 +114,8 @@ class RMSNormalization(_OverChannels, keras.layers.RMSNormalization):
       np.float32(1.0)
     """
 
-    def _normalize(self, inputs, centered: bool = False):
-        return super()._normalize(inputs, centered)
+    def compute(self, inputs, training, centered: bool = False):
+        return super().compute(inputs, training, centered)
 
 
 def is_over_channels(layer, rank: int) -> bool:

@@ -12,11 +12,10 @@ _KINDS = {"max": "max", "average": "avg"}
 
 
 class _Pooling(BlockedLayer):
-    def call(self, inputs):
-        self.refuse_xla()
-        ours = self.reads_blocked and self.data_format == "channels_last"
-        if not ours or min(self.strides) < 1:
-            return self.by_tensorflow(super().call, inputs)
+    def is_ours(self, inputs) -> bool:
+        return super().is_ours(inputs) and min(self.strides) > 0
+
+    def compute(self, inputs, training):
         ksize, strides = [1, *self.pool_size][-2:], [1, *self.strides][-2:]
         y = self._from_producer(inputs)
         if y is None:
@@ -58,10 +57,7 @@ class _GlobalPooling(BlockedLayer):
     def writes_blocked(self) -> bool:
         return super().writes_blocked and self.keepdims
 
-    def call(self, inputs):
-        self.refuse_xla()
-        if not self.reads_blocked or self.data_format != "channels_last":
-            return self.by_tensorflow(super().call, inputs)
+    def compute(self, inputs, training):
         rank, channels = len(inputs.shape) - 3, self.blocked_channels
         layout = "nc" if not self.keepdims else NCHW16C if self.writes_blocked else NHWC
         x = images(inputs, 2)
@@ -84,7 +80,7 @@ class _GlobalMax(_GlobalPooling):
 class _GlobalAverageOfSteps(_GlobalPooling):
     def call(self, inputs, mask=None):
         if mask is not None:
-            return self.by_tensorflow(super(_GlobalPooling, self).call, inputs, mask=mask)
+            return self.by_keras(inputs, mask=mask)
         return super().call(inputs)
 
 

@@ -165,11 +165,10 @@ class UpSampling2D(BlockedLayer, keras.layers.UpSampling2D):
       TensorShape([1, 16, 16, 20])
     """
 
-    def call(self, inputs):
-        self.refuse_xla()
-        ours = self.data_format == "channels_last" and self.interpolation in _INTERPOLATIONS
-        if not self.reads_blocked or not ours:
-            return self.by_tensorflow(super().call, inputs)
+    def is_ours(self, inputs) -> bool:
+        return super().is_ours(inputs) and self.interpolation in _INTERPOLATIONS
+
+    def compute(self, inputs, training):
         options = dict(channels=self.blocked_channels, scales=list(self.size))
         return self.finish(resize(inputs, self.interpolation, **options), self.blocked_channels)
 
@@ -183,9 +182,6 @@ class ZeroPadding2D(BlockedLayer, keras.layers.ZeroPadding2D):
       TensorShape([1, 10, 10, 20])
     """
 
-    def call(self, inputs):
-        self.refuse_xla()
-        if not self.reads_blocked or self.data_format != "channels_last":
-            return self.by_tensorflow(super().call, inputs)
+    def compute(self, inputs, training):
         y = pad(inputs, self.padding, channels=self.blocked_channels)
         return self.finish(y, self.blocked_channels)
