@@ -106,7 +106,8 @@ class Chain:
     def apply(self, x, args):
         """The chain of `x`, in TensorFlow ops."""
         mask = None
-        if is_blocked(self.layout) and self.channels % 16 and self._needs_mask():
+        is_finite = all(not entry.name or entry.name in FINITE for entry in self.entries)
+        if is_blocked(self.layout) and self.channels % 16 and not is_finite:
             # The tail is taken through the chain as ones, of which every function and its
             # derivative are finite: the gradient of a lane that is masked out afterwards is
             # 0 * f'(x), which is not zero where f'(0) is infinite.
@@ -153,10 +154,6 @@ class Chain:
             grad = grad if factor == 1 else factor * grad
             grads[index] = grad if grads[index] is None else grads[index] + grad
         return dy, grads
-
-    def _needs_mask(self) -> bool:
-        """Whether the derivative of an entry may be infinite somewhere."""
-        return any(entry.name and entry.name not in FINITE for entry in self.entries)
 
     def _operand(self, entry: Step, args, rank: int, fill: float):
         """The operand, of a shape that broadcasts over x of `rank`."""

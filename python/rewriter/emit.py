@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
 from ..graph import FLOAT32, Body, Module, Node, Ref, is_float32, make_node, unflatten
 from ..graph.families import KEEP_MEMORY, LOOPS
@@ -115,8 +115,7 @@ class _Calls:
         """Where one of them reads the bundle of weights, all functions of the node take it as one
         argument more, and a loop hands it on."""
         takes = any(b.view.consumers(self.weights[b.name]) for b in inner.values())
-        proto = node_def_pb2.NodeDef()
-        proto.CopyFrom(node.proto)
+        proto = node.to_proto()
         for (key, index), called in inner.items():
             value = proto.attr[key]
             function = value.list.func[index] if value.HasField("list") else value.func

@@ -90,19 +90,12 @@ def traced(body, functions, *args, **kwargs):
         for name in registered:
             context.context().remove_function(name)
         raise
-    _release_with(concrete.graph, registered)
-    return concrete
-
-
-def _release_with(graph, names: list[str]) -> None:
-    """Lets go of registered functions when no graph has them any more.
-
-    A graph that calls this one shares the Python objects of its library, and so keeps them.
-    """
-    library = functions_of(graph)
-    for name in names:
-        held = library.get(name, graph)
+    # A graph that calls this one shares the Python objects of its library, and so keeps them.
+    library = functions_of(concrete.graph)
+    for name in registered:
+        held = library.get(name, concrete.graph)
         weakref.finalize(held, context.context().remove_function, name).atexit = False
+    return concrete
 
 
 def _arguments(original, count: int):

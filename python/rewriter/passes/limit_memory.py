@@ -66,7 +66,8 @@ def limit_memory(body: Body, context: Context) -> None:
                 _restrict(node, "direct")
         return
     convolutions = sum(node.payload.weights.size for node in nodes)
-    inner_products = _inner_products(body)
+    products = (n.payload for n in body.view if isinstance(n.payload, InnerProduct))
+    inner_products = sum(product.in_channels * product.channels for product in products)
     budget = max(_SMALL_MODEL, _BUDGET * (convolutions + inner_products))
     left = budget - _PAIRED * convolutions - _INNER_PRODUCT * inner_products
     left -= sum((growths[node][0] - 1) * node.payload.weights.size for node in free)
@@ -105,8 +106,3 @@ def has_transform(conv: Convolution) -> bool:
 
 def _restrict(node: Node, algorithm: str) -> None:
     node.payload = replace(node.payload, algorithm=algorithm)
-
-
-def _inner_products(body: Body) -> int:
-    planned = (node.payload for node in body.view)
-    return sum(p.in_channels * p.channels for p in planned if isinstance(p, InnerProduct))

@@ -1,7 +1,7 @@
 """Lowers the precision of a function: observes, chooses, judges, takes back what loses most."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -124,12 +124,12 @@ def _observe(run, calibration, lowering: Lowering) -> tuple[list, list]:
     watchers = [*observers.items(), *lowering.rows.items()]
     watchers += [(src, lowering.moments[name]) for name, src, _ in few]
     wanted = list(dict.fromkeys(ref for ref, _ in watchers))
-    call, held_back, drowned = _Fetch(module, wanted), [], []
+    fetch, held_back, drowned = _fetcher(module, wanted), [], []
     for batch, is_held in batches:
         if is_held:
             held_back.append(batch)
             continue
-        values = {ref: value.numpy() for ref, value in zip(wanted, call(batch), strict=True)}
+        values = {ref: value.numpy() for ref, value in zip(wanted, fetch(batch), strict=True)}
         for ref, watcher in watchers:
             try:
                 watcher.add(values[ref])
@@ -143,21 +143,20 @@ def _observe(run, calibration, lowering: Lowering) -> tuple[list, list]:
     return held_back, drowned
 
 
-class _Fetch:
-    """Computes tensors of a module, whatever the batch."""
+def _fetcher(module: Module, wanted: list[Ref]) -> Callable[[list[tf.Tensor]], list[tf.Tensor]]:
+    """What computes tensors of a module, whatever the batch."""
+    functions = {}
 
-    def __init__(self, module: Module, wanted: list[Ref]):
-        self._module, self._wanted, self._functions = module, wanted, {}
-
-    def __call__(self, batch: list[tf.Tensor]) -> list[tf.Tensor]:
-        if not self._wanted:
+    def fetch(batch: list[tf.Tensor]) -> list[tf.Tensor]:
+        if not wanted:
             return []
         key = tuple((tensor.dtype, tuple(tensor.shape)) for tensor in batch)
-        if key not in self._functions:
-            names = map(Ref, self._module.main.inputs)
-            inputs = dict(zip(names, batch, strict=True))
-            self._functions[key] = computing(self._module, inputs, self._wanted)
-        return call_flat(self._functions[key], batch)
+        if key not in functions:
+            inputs = dict(zip(map(Ref, module.main.inputs), batch, strict=True))
+            functions[key] = computing(module, inputs, wanted)
+        return call_flat(functions[key], batch)
+
+    return fetch
 
 
 def judge(run) -> Precision:

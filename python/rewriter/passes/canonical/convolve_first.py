@@ -11,6 +11,7 @@ are rounded in another order, and where a weight of the resize is zero, infiniti
 zeros; so algorithm "direct" leaves it.
 """
 
+import itertools
 from collections.abc import Iterator
 
 from tensorflow.core.framework import types_pb2
@@ -105,17 +106,15 @@ def _replace(node: Node, parts: list[tuple[Ref, int]], channels: int, body: Body
 
 def _runs(parts, reader: Node, channels: int, body: Body) -> Iterator[tuple[Node | None, list]]:
     """Each part that is enlarged, with the resize, and neighbours that are not."""
-    run = []
-    for part in parts:
-        if not _is_enlarged(*part, reader, channels, body):
-            run.append(part)
-            continue
-        if run:
-            yield None, run
-        run = []
-        yield body.view.producer(part[0]), [part]
-    if run:
-        yield None, run
+
+    def is_enlarged(part) -> bool:
+        return _is_enlarged(*part, reader, channels, body)
+
+    for enlarged, run in itertools.groupby(parts, is_enlarged):
+        if enlarged:
+            yield from ((body.view.producer(ref), [(ref, count)]) for ref, count in run)
+        else:
+            yield None, list(run)
 
 
 def _rows(node: Node, first: int, count: int, channels: int, body: Body) -> Ref:

@@ -21,7 +21,7 @@ the batch of the tensor from which the slices were taken first.
 """
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Expr, Node, Ref, Shape, Size, Writer, is_float32, times, window
 from ....graph.families import BATCH_NORMS, VOLUMES
@@ -243,8 +243,7 @@ def _normalise(node: Node, views: _Volumes) -> None:
         return
     if any(body.view.use_count(Ref(node.name, port)) for port in range(1, 6)):
         return
-    proto = node_def_pb2.NodeDef()
-    proto.CopyFrom(node.proto)
+    proto = node.to_proto()
     proto.attr["data_format"].s = b"NHWC"
     inputs = [view.x, *node.inputs[1:]]
     done = body.view.add(Node(f"{node.name}/slices", node.op, inputs, proto=proto))

@@ -12,7 +12,7 @@ import math
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, Writer, dtype_name, open_sizes, product
+from ....graph import Body, Node, dtype_name, open_sizes, product
 from ....graph.families import BINARY, UNARY
 from ...context import Context
 from .views import Views
@@ -93,7 +93,9 @@ def _flatten(node: Node, body: Body) -> str | None:
     kept = (*rows[:-contracted], *tail)
     sizes = open_sizes(kept)
     if sizes.count(-1) > 1:
-        sizes = _open_shape(write, src, contracted, tail)
+        sizes = write.add("sizes", "Shape", src)
+        before = write.add("kept_sizes", "StridedSlice", sizes, [0], [-contracted], [1])
+        sizes = write.add("shape", "ConcatV2", [before, write.constant("tail", tail)], 0)
     if turned is not None:
         product = write.add("split", "Reshape", product, sizes, shape=kept)
         write.put("Transpose", product, turned)
@@ -101,13 +103,6 @@ def _flatten(node: Node, body: Body) -> str | None:
     write.put("Reshape", product, sizes)
     body.shapes.put(node.ref, kept)
     return None
-
-
-def _open_shape(write: Writer, src: Ref, contracted: int, tail) -> Ref:
-    """[*shape(src)[:-contracted], *tail] as a tensor, where several sizes are unknown."""
-    sizes = write.add("sizes", "Shape", src)
-    kept = write.add("kept_sizes", "StridedSlice", sizes, [0], [-contracted], [1])
-    return write.add("shape", "ConcatV2", [kept, write.constant("tail", tail)], 0)
 
 
 def _count_contracted(node: Node, is_first: bool, body: Body):
@@ -122,13 +117,8 @@ def _count_contracted(node: Node, is_first: bool, body: Body):
     factors = product(node, body.shapes)
     if factors is None or not factors.is_distinct:
         return 0, None, None
-    count, *orders = _count_by_labels(*factors.labels[:: -1 if is_first else 1], factors.result)
-    plain = node.op == "Einsum" or not is_first and orders == [None, None] and factors.batch
-    return (count, *orders) if plain else (0, None, None)
-
-
-def _count_by_labels(a: str, b: str, result: str):
-    count = len({*a} & {*b})
+    a, b = factors.labels[:: -1 if is_first else 1]
+    count, result = len({*a} & {*b}), factors.result
     rows, within = a[: len(a) - count], a[len(a) - count :]
     rest = "".join(label for label in result if label not in rows)
     fits = sorted(rows + rest) == sorted(result) and sorted(within + rest) == sorted(b)
@@ -136,4 +126,6 @@ def _count_by_labels(a: str, b: str, result: str):
         return 0, None, None
     order = [b.index(label) for label in within + rest]
     turned = [(rows + rest).index(label) for label in result]
-    return count, *(None if axes == sorted(axes) else axes for axes in (order, turned))
+    orders = [None if axes == sorted(axes) else axes for axes in (order, turned)]
+    plain = node.op == "Einsum" or not is_first and orders == [None, None] and factors.batch
+    return (count, *orders) if plain else (0, None, None)

@@ -12,7 +12,7 @@ is written out before.
 """
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Node, Ref, dtype, is_float32
 from ....graph.families import BATCH_NORMS
@@ -140,8 +140,7 @@ def _reformat(node: Node, views: Views) -> None:
         return
     if any(body.view.use_count(Ref(node.name, port)) for port in range(1, 6)):
         return  # a batch normalisation whose statistics are read
-    proto = node_def_pb2.NodeDef()
-    proto.CopyFrom(node.proto)
+    proto = node.to_proto()
     proto.attr["data_format"].s = b"NHWC"
     for key, width in (("strides", 1), ("dilations", 1), ("ksize", 1), ("explicit_paddings", 2)):
         if key in proto.attr and (values := proto.attr[key].list.i):
@@ -165,7 +164,10 @@ def _pad_plane(node: Node, views: Views) -> None:
         return
     if view is not None and view.node.op == "Squeeze":
         plane = view.x
-    elif view is None and _wants_plane(node, body):
+    elif view is None and node.op == "SpaceToBatchND" and body.shapes.rank(source) == 3:
+        reader, _ = body.view.only_reader(node.ref)
+        if reader is None or reader.op != "ExpandDims":
+            return  # Nobody wants a plane after it.
         plane = write.add("expand", "ExpandDims", source, 1)
     else:
         return
@@ -178,10 +180,3 @@ def _pad_plane(node: Node, views: Views) -> None:
     if shape is not None and len(shape) == 3:
         body.shapes.put(done.ref, (shape[0], 1, *shape[1:]))
     write.put("Squeeze", done.ref, squeeze_dims=[1])
-
-
-def _wants_plane(node: Node, body: Body) -> bool:
-    """Whether the source is 3-D, and the only reader of the node wants a plane anyway."""
-    reader, rank = body.view.only_reader(node.ref)[0], body.shapes.rank(node.inputs[0])
-    wanted = reader is not None and reader.op == "ExpandDims"
-    return node.op == "SpaceToBatchND" and wanted and rank == 3

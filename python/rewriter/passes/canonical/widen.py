@@ -60,15 +60,11 @@ def widen(body: Body, context: Context) -> dict:
         if inputs != node.inputs:
             view.set_inputs(node, inputs)
     view.fetches = [_cast_to_bfloat16(view, ref, types, casts) for ref in view.fetches]
-    for node in nodes:
-        cast = view.node(node.name)
-        if _is_idle(cast) and not (view.has_control_edges(node.name) or view.is_fetched(node.ref)):
+    for cast in (view.node(node.name) for node in nodes if node.op == "Cast"):
+        is_idle = cast.attr["SrcT"].type == cast.attr["DstT"].type == FLOAT32
+        if is_idle and not (view.has_control_edges(cast.name) or view.is_fetched(cast.ref)):
             view.bypass(cast, cast.inputs[0])
     return {"bfloat16": frozenset(map(body.label, sums))}
-
-
-def _is_idle(cast: Node) -> bool:
-    return cast.op == "Cast" and cast.attr["SrcT"].type == cast.attr["DstT"].type == FLOAT32
 
 
 def _has_bfloat16(node: Node) -> bool:
@@ -95,13 +91,9 @@ def _widen_node(node: Node) -> Node:
             if kind == _BF16:
                 value.list.type[place] = FLOAT32
     if node.op == "Const":
-        values = _floats(node)
+        values = tensor_util.MakeNdarray(node.attr["value"].tensor).astype(np.float32)
         return make_node(node.name, "Const", (), node.controls, dtype=FLOAT32, value=values)
     return wide
-
-
-def _floats(node: Node) -> np.ndarray:
-    return tensor_util.MakeNdarray(node.attr["value"].tensor).astype(np.float32)
 
 
 def _read(view: GraphView, reader: Node, ref: Ref, types, casts) -> Ref:

@@ -46,7 +46,9 @@ def fuse_post_ops(body: Body, context: Context) -> None:
     The deepest first, so that of two convolutions that are added the one that ends
     last takes the Add and finds the other's result ready to accumulate into.
     """
-    depths = _depths(body)
+    depths: dict[str, int] = {}  # the longest path from an input to each node
+    for node in body.view.topological():
+        depths[node.name] = 1 + max((depths.get(ref.node, 0) for ref in node.inputs), default=0)
     planned = [node for node in body.view if node.payload and node.payload.takes_steps]
     for node in sorted(planned, key=lambda node: depths[node.name], reverse=True):
         if node.name in body.view and body.view.node(node.name) is node:
@@ -76,14 +78,6 @@ def _adapt(node: Node, idiom: Idiom) -> tuple[Step, ...]:
                 steps[i] = sum_of(step.operand)
                 break
     return tuple(steps)
-
-
-def _depths(body: Body) -> dict[str, int]:
-    """The longest path from an input to each node."""
-    depths: dict[str, int] = {}
-    for node in body.view.topological():
-        depths[node.name] = 1 + max((depths.get(ref.node, 0) for ref in node.inputs), default=0)
-    return depths
 
 
 def report_unfused(body: Body, context: Context) -> None:

@@ -109,13 +109,9 @@ class LayoutState:
     def has_plain_use(self, ref: Ref) -> bool:
         """Whether someone will surely read this tensor plain."""
         readers = self.body.view.consumers(ref)
-        return self.body.view.is_fetched(ref) or any(self._stays_plain(user) for user, _ in readers)
+        return self.body.view.is_fetched(ref) or any(self.stays_plain(user) for user, _ in readers)
 
-    def has_only_plain_uses(self, ref: Ref) -> bool:
-        """Whether all that read this tensor will surely read it plain."""
-        return all(self._stays_plain(node) for node, _ in self.body.view.consumers(ref))
-
-    def _stays_plain(self, node: Node) -> bool:
+    def stays_plain(self, node: Node) -> bool:
         if node.payload is not None or self.followers.root_of(node.name) is not None:
             return False
         replacement = self._may_become.get(node.name)
@@ -214,8 +210,9 @@ def _is_head(node: Node, state: LayoutState) -> bool:
     transforms = conv.algorithm not in _NO_WINOGRAD and has_transform(conv)
     # An unknown size counts as 1.
     many = is_worth_reordering(state.body.shapes.elements(node.ref, nominal=1))
-    transforms = transforms and many and state.has_only_plain_uses(node.ref)
-    return writes_plain(conv, transforms)
+    readers = state.body.view.consumers(node.ref)
+    only_plain = all(state.stays_plain(reader) for reader, _ in readers)
+    return writes_plain(conv, transforms and many and only_plain)
 
 
 def _convert(node: Node, state: LayoutState, context: Context) -> str | None:

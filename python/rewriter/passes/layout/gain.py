@@ -49,7 +49,8 @@ def _labels(island: _Island, body: Body) -> tuple[str, ...]:
 def _loss(island: _Island, body: Body) -> str | None:
     """Why the convolutions are better left alone; None where they are not."""
     convolutions = island.convolutions
-    plain = [node for node in convolutions if _reads_many_plain(node)]
+    read = ((node, node.payload) for node in convolutions)
+    plain = [n for n, conv in read if conv.src_layout == NHWC and conv.in_channels >= BLOCK]
     if not (island.moved or plain) or any(pays_for_reorders(node.payload) for node in convolutions):
         return None
     if all(isinstance(node.payload, Conv) and node.payload.is_dense for node in convolutions):
@@ -57,11 +58,6 @@ def _loss(island: _Island, body: Body) -> str | None:
     moved = island.moved + sum(body.shapes.elements(node.src) for node in plain)
     written = sum(body.shapes.elements(node.ref) for node in convolutions)
     return None if gains_by_blocks(written, moved) else _REASON
-
-
-def _reads_many_plain(node: Node) -> bool:
-    """Whether a convolution of whole blocks of channels reads plain pixels."""
-    return node.payload.src_layout == NHWC and node.payload.in_channels >= BLOCK
 
 
 def _islands(body: Body) -> list[_Island]:

@@ -102,11 +102,14 @@ class _Chain:
         edges = {edge for part in read for edge in (part.first, part.end)}
         self.pieces = sorted(_pieces(leaves, copied, edges), key=self._last)
         numbers = {part.first: i for i, piece in enumerate(self.pieces) for part in piece.parts}
-        self._firsts = [leaf.first for leaf in leaves]
-        self._writers = [numbers[first] for first in self._firsts]
+        firsts = [leaf.first for leaf in leaves]
+        writers = [numbers[first] for first in firsts]
         written = [piece.parts[0] for piece in self.pieces if not piece.copied]
         self.in_place = [*written, *self._nested]
-        self._complete = {part.ref: self._completed_by(part) for part in self.in_place}
+        self._complete = {}  # part -> the last op that writes some of it
+        for part in self.in_place:
+            begin, end = (bisect.bisect_left(firsts, edge) for edge in (part.first, part.end))
+            self._complete[part.ref] = max(writers[begin:end])
         self._last_of = {part.ref.node: self._complete[part.ref] for part in self.in_place}
         self._last_of[root.name] = len(self.pieces) - 1
 
@@ -174,11 +177,6 @@ class _Chain:
         )
         self._position[node.name] = self._last(piece) + 0.5
         return node
-
-    def _completed_by(self, part: _Part) -> int:
-        """The last op that writes some of the part."""
-        begin, end = (bisect.bisect_left(self._firsts, edge) for edge in (part.first, part.end))
-        return max(self._writers[begin:end])
 
     def _outer_readers(self, part: _Part) -> list[str]:
         names = (node.name for node, _ in self._view.consumers(part.ref))

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....graph import Body, Node, Ref, dtype_name
+from ....graph.families import CONVOLUTIONS, PRODUCTS
 from ....ops.records import (
     Attention,
     Conv,
@@ -42,11 +43,8 @@ from .open_squeeze_excite import open_squeeze_excite
 _FASTER = '{}: convolutions of bfloat16 run in float32; precision="bf16" makes them bfloat16'
 _MULTIPLYING = Attention | Convolution | InnerProduct | SqueezeExcite
 # Ops that multiply as layers do, of TensorFlow and of models that have ops of ours already.
-_MULTIPLY = frozenset(
-    {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv2DBackpropInput", "Conv3D"}
-    | {"Conv3DBackpropInputV2", "DepthwiseConv2dNative", "Einsum", "MatMul"}
-    | {record.op for record in (Attention, Conv, ConvDepthwise, InnerProduct, PackedMatmul, Rnn)}
-)
+_OURS = (Attention, Conv, ConvDepthwise, InnerProduct, PackedMatmul, Rnn)
+_MULTIPLY = PRODUCTS | CONVOLUTIONS | {record.op for record in _OURS}
 
 
 def lower_precision(body: Body, context: Context) -> None:

@@ -51,8 +51,12 @@ def lower_quantized(body: Body, context: Context) -> None:
         stored = _absorb(body, known, lowered)
         tensors = low_precision_tensors(view, lowered, known.__contains__) | stored
         for node in view.topological():
-            if isinstance(node.payload, FakeQuantize) and node.ref in tensors:
-                _write_rounding(node)
+            rounding = node.payload
+            if isinstance(rounding, FakeQuantize) and node.ref in tensors:
+                if rounding.most == LEVELS:  # The reorder rounds to all of a byte's numbers.
+                    layouts = dict.fromkeys(("src_layout", "dst_layout"), rounding.layout)
+                    common = dict(origin=rounding.origin, channels=rounding.channels)
+                    node.payload = Reorder(**common, **layouts)
         fields = _fields_of(body, known, layers)
         write_types(body, UINT8, dict.fromkeys(lowered, fields), tensors, known.get)
     layers += _store_products(body)
@@ -71,7 +75,8 @@ def _of_result(node: Node, known, body: Body) -> Quantization | None:
         byte = byte_of(node, body)
         return None if isinstance(byte, str) else byte[0]
     if _hands_on(node):
-        quantizations = {known.get(ref) for ref in _read(node)}
+        read = sources(node) if payload is not None else node.inputs
+        quantizations = {known.get(ref) for ref in read}
         return quantizations.pop() if len(quantizations) == 1 else None
     return None
 
@@ -83,10 +88,6 @@ def _hands_on(node: Node) -> bool:
         return node.op == "Identity"
     moves = isinstance(payload, Concat | Reorder | Reshape)
     return (moves or (payload.keeps and not payload.makes_numbers)) and not payload.is_low_precision
-
-
-def _read(node: Node) -> list[Ref]:
-    return sources(node) if node.payload is not None else node.inputs
 
 
 def _lowered(body: Body, known, context: Context) -> set[str]:
@@ -154,17 +155,6 @@ def _rounded(payload, rounding: FakeQuantize):
     if not payload.takes_steps or len(payload.chain) + 1 > MAX_STEPS:
         return None
     return replace(payload, steps=(*payload.steps, last))
-
-
-def _write_rounding(node: Node) -> None:
-    """Makes a rounding to all of a byte's numbers the reorder that writes them."""
-    rounding = node.payload
-    if rounding.most == LEVELS:
-        layout, channels = rounding.layout, rounding.channels
-        record = Reorder(
-            origin=rounding.origin, channels=channels, src_layout=layout, dst_layout=layout
-        )
-        node.payload = record
 
 
 def _fields_of(body: Body, known, layers: list[Layer]):

@@ -79,19 +79,15 @@ def _next(at: Node, products: list[Conv], body: Body, followers):
     if len(readers) != 1 or readers[0].inputs[0] != at.ref or readers[0].controls:
         return None
     (reader,) = readers
-    if reader.op in RESHAPES and _only_moves_ones(reader, body):
+    before, after = body.shapes.shape(at.ref), body.shapes.shape(reader.ref)
+    if reader.op in RESHAPES and _is_row(before) and _is_row(after) and before[-1] == after[-1]:
         return reader, [reader.name], products
     product = _product(reader, body) if len(products) < 2 else None
     return product and (reader, [reader.name], [*products, product])
 
 
-def _only_moves_ones(node: Node, body: Body) -> bool:
-    """Whether a tensor of one pixel becomes another such: [N, C] or [N, 1, 1, C]."""
-    before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
-    return _is_row(before) and _is_row(after) and before[-1] == after[-1]
-
-
 def _is_row(shape) -> bool:
+    """Whether a tensor is of one pixel: [N, C] or [N, 1, 1, C]."""
     known = shape is not None and len(shape) in (2, 4) and isinstance(shape[-1], int)
     return known and all(size == 1 for size in shape[1:-1])
 

@@ -78,17 +78,18 @@ def _with_dimensions(node: Node, sizes, body: Body) -> Node | None:
 
 
 def _sum_of_planes(src: Ref, root: str, keeps: bool, sizes, common: dict) -> Replacement:
-    def axes_of_blocks(write: Writer) -> dict:
-        return {"src": src, "reduction_indices": write.constant("axes", (2, 3))}
-
     def without_dimensions(write: Writer, sums: Ref) -> None:
         plain = Reorder(src_layout=BLOCKED, dst_layout=NHWC, **common)
         plain_sums = write.plan("plain", plain, {"src": sums}, shape=(sizes[0], 1, 1, sizes[3]))
         write.put("Squeeze", plain_sums, squeeze_dims=_PLANE)
 
-    finish = None if keeps else without_dimensions
-    payload = PlaneSum(**common)
-    return Replacement(payload, {"src": src}, root, prepare=axes_of_blocks, finish=finish)
+    return Replacement(
+        PlaneSum(**common),
+        {"src": src},
+        root,
+        prepare=lambda write: {"src": src, "reduction_indices": write.constant("axes", (2, 3))},
+        finish=None if keeps else without_dimensions,
+    )
 
 
 def _maximum_of_pixels(node: Node, sizes, body: Body) -> Replacement:
@@ -108,13 +109,10 @@ def _maximum_of_pixels(node: Node, sizes, body: Body) -> Replacement:
         ref = write.plan("blocks", Pool(**window, **common), {"src": ref})
         return {"src": ref, "shape": write.constant("lanes/shape", [-1, h, w, BLOCK])}
 
-    def maximum_of_lanes(write: Writer, lanes: Ref) -> None:
-        body.view.set_inputs(node, [lanes, axes])
-
     return Replacement(
         Reshape(dst_layout=NHWC, **common),
         {"src": src},
         node.name,
         prepare=maxima_of_blocks,
-        finish=maximum_of_lanes,
+        finish=lambda write, lanes: body.view.set_inputs(node, [lanes, axes]),
     )

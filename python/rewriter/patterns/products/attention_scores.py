@@ -185,9 +185,7 @@ class Scores:
                 continue
             axes, sizes = self.axes[len(full) - len(shape) :], []
             for axis, size in zip(axes, full[len(full) - len(shape) :], strict=True):
-                single = leaves(
-                    axis
-                )  # its size is known, even if that of the sum with a bias is not
+                single = leaves(axis)  # whose size is known, if not that of the sum with a bias
                 sizes.append(single[0].size if len(single) == 1 else size)
             pairs = zip(shape, sizes, strict=True)
             if all(a in (1, b) or not (isinstance(a, int) or b == 1) for a, b in pairs):

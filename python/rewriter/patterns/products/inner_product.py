@@ -35,7 +35,9 @@ def _inner_product(match: Match) -> Replacement:
         raise Declined(f"TensorFlow's matmul is faster at {rows} rows of {ic}->{oc}")
     inputs, values = {"src": _source(match, ic, oc)}, None
     steps, dequantized = None, False
-    if turned or not _is_stored(weights, body):
+    stored = body.view.producer(body.view.origin(weights, KEEP_MEMORY))
+    # What each run finds in the same memory is packed once.
+    if turned or stored.op not in ("Const", "Placeholder", "ReadVariableOp"):
         values = body.constants.value(weights)
         values = np.ascontiguousarray(values.T if turned else values, np.float32)
         steps, dequantized = weight_steps(weights, values, body), dequantizes(weights, body)
@@ -68,12 +70,6 @@ def _source(match: Match, ic: int, oc: int) -> Ref:
 def matrix(payload: InnerProduct, inputs: Mapping[str, Ref], body: Body) -> np.ndarray:
     """The weights of a planned product that reads `inputs`."""
     return body.constants.value(inputs["weights"]) if payload.weights is None else payload.weights
-
-
-def _is_stored(ref: Ref, body: Body) -> bool:
-    """Whether each run finds the tensor in the same memory, so that it is packed once."""
-    stored = body.view.producer(body.view.origin(ref, KEEP_MEMORY))
-    return stored.op in ("Const", "Placeholder", "ReadVariableOp")
 
 
 RULE = Rule(

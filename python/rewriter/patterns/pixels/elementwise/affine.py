@@ -24,12 +24,8 @@ _TENSOR_FIRST = {
     "RealDiv": lambda c: (1.0 / c, None),
 }
 # the same, the tensor being the second operand
-_TENSOR_SECOND = {
-    "Add": _TENSOR_FIRST["Add"],
-    "AddV2": _TENSOR_FIRST["AddV2"],
-    "Mul": _TENSOR_FIRST["Mul"],
-    "Sub": lambda c: (np.full_like(c, -1.0), c),
-}
+_TENSOR_SECOND = {op: _TENSOR_FIRST[op] for op in ("Add", "AddV2", "Mul")}
+_TENSOR_SECOND["Sub"] = lambda c: (np.full_like(c, -1.0), c)
 
 
 def recognise(node, body: Body):
