@@ -21,7 +21,13 @@ from .saved_model import select_signatures
 from .targets import OptimizedFunction
 
 ORIGINAL, OPTIMIZED = "TensorFlow", "tf_blockdnn"
-_CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput")
+_CONVOLUTIONS = (
+    "Conv2D",
+    "Conv3D",
+    "DepthwiseConv2dNative",
+    "Conv2DBackpropInput",
+    "Conv3DBackpropInputV2",
+)
 
 
 @dataclasses.dataclass(frozen=True)
