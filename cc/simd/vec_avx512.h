@@ -15,27 +15,19 @@ namespace bd::BD_ISA {
 namespace {
 
 using Vec = __m512;
+using IVec = __m512i;
 constexpr int kLanes = 16;
+inline IVec Bits(Vec v) { return _mm512_castps_si512(v); }
+inline Vec FromBits(IVec i) { return _mm512_castsi512_ps(i); }
+#define BD_MM(intrinsic) _mm512_##intrinsic
+#include "cc/simd/vec_common_inl.h"
 
-inline Vec Load(const float* p) { return _mm512_loadu_ps(p); }
-inline void Store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
-inline void Stream(float* p, Vec v) { _mm512_stream_ps(p, v); }
 inline Vec LoadN(const float* p, int n) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p);
 }
 inline void StoreN(float* p, Vec v, int n) {
   _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), v);
 }
-inline Vec Set1(float x) { return _mm512_set1_ps(x); }
-inline Vec Zero() { return _mm512_setzero_ps(); }
-inline Vec Add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
-inline Vec Sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
-inline Vec Mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
-inline Vec Div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
-inline Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
-inline Vec Min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
-inline Vec Fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
-inline Vec FmaOnce(Vec a, Vec b, Vec c) { return Fma(a, b, c); }
 // GCC shares a broadcast that several multiply-adds use, so this is in its own words.
 inline Vec FmaAt(const float* a, Vec b, Vec c) {
   __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
@@ -113,18 +105,10 @@ inline void StoreQuads(float* p, int64_t stride, Vec v) {
   _mm_storeu_ps(p + 2 * stride, _mm512_extractf32x4_ps(v, 2));
   _mm_storeu_ps(p + 3 * stride, _mm512_extractf32x4_ps(v, 3));
 }
-inline Vec SwapPairs(Vec v) { return _mm512_permute_ps(v, 0x4e); }
-inline Vec SwapNeighbours(Vec v) { return _mm512_permute_ps(v, 0xb1); }
 
-inline Vec Sqrt(Vec a) { return _mm512_sqrt_ps(a); }
 inline Vec Round(Vec a) {
   return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-inline Vec And(Vec a, Vec b) { return _mm512_and_ps(a, b); }
-inline Vec Or(Vec a, Vec b) { return _mm512_or_ps(a, b); }
-inline Vec Xor(Vec a, Vec b) { return _mm512_xor_ps(a, b); }
-inline Vec NegFma(Vec a, Vec b, Vec c) { return _mm512_fnmadd_ps(a, b, c); }
-inline Vec ProductError(Vec a, Vec b, Vec product) { return _mm512_fmsub_ps(a, b, product); }
 
 using Mask = __mmask16;
 inline Mask Less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
@@ -136,22 +120,6 @@ inline Vec KeepFirst(Vec v, int n) {
   return _mm512_maskz_mov_ps(static_cast<Mask>((1u << (n < 0 ? 0 : n < 16 ? n : 16)) - 1), v);
 }
 
-using IVec = __m512i;
-inline IVec SetInt(int32_t i) { return _mm512_set1_epi32(i); }
-inline IVec Bits(Vec v) { return _mm512_castps_si512(v); }
-inline Vec FromBits(IVec i) { return _mm512_castsi512_ps(i); }
-inline Vec ToFloat(IVec i) { return _mm512_cvtepi32_ps(i); }
-inline IVec AddInt(IVec a, IVec b) { return _mm512_add_epi32(a, b); }
-inline IVec SubInt(IVec a, IVec b) { return _mm512_sub_epi32(a, b); }
-inline IVec MulInt(IVec a, IVec b) { return _mm512_mullo_epi32(a, b); }
-template <int kBits>
-inline IVec ShiftLeft(IVec a) {
-  return _mm512_slli_epi32(a, kBits);
-}
-template <int kBits>
-inline IVec ShiftRight(IVec a) {
-  return _mm512_srai_epi32(a, kBits);
-}
 inline IVec OrXor(IVec acc, IVec a, IVec b) { return _mm512_ternarylogic_epi32(acc, a, b, 0xf6); }
 inline bool HasAny(IVec i, int32_t bits) { return _mm512_test_epi32_mask(i, SetInt(bits)) != 0; }
 constexpr int kLookup = 32;

@@ -9,11 +9,13 @@ namespace bd::BD_ISA {
 namespace {
 
 using Vec = __m128;
+using IVec = __m128i;
 constexpr int kLanes = 4;
+inline IVec Bits(Vec v) { return _mm_castps_si128(v); }
+inline Vec FromBits(IVec i) { return _mm_castsi128_ps(i); }
+#define BD_MM(intrinsic) _mm_##intrinsic
+#include "cc/simd/vec_common_inl.h"
 
-inline Vec Load(const float* p) { return _mm_loadu_ps(p); }
-inline void Store(float* p, Vec v) { _mm_storeu_ps(p, v); }
-inline void Stream(float* p, Vec v) { _mm_stream_ps(p, v); }
 inline Vec LoadN(const float* p, int n) {
   float t[4] = {0, 0, 0, 0};
   for (int i = 0; i < n; ++i) t[i] = p[i];
@@ -24,14 +26,6 @@ inline void StoreN(float* p, Vec v, int n) {
   _mm_storeu_ps(t, v);
   for (int i = 0; i < n; ++i) p[i] = t[i];
 }
-inline Vec Set1(float x) { return _mm_set1_ps(x); }
-inline Vec Zero() { return _mm_setzero_ps(); }
-inline Vec Add(Vec a, Vec b) { return _mm_add_ps(a, b); }
-inline Vec Sub(Vec a, Vec b) { return _mm_sub_ps(a, b); }
-inline Vec Mul(Vec a, Vec b) { return _mm_mul_ps(a, b); }
-inline Vec Div(Vec a, Vec b) { return _mm_div_ps(a, b); }
-inline Vec Max(Vec a, Vec b) { return _mm_max_ps(a, b); }
-inline Vec Min(Vec a, Vec b) { return _mm_min_ps(a, b); }
 inline Vec Fma(Vec a, Vec b, Vec c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
 inline __m128d FmaOnce(__m128d a, __m128d b, __m128d c) {
   // The product of two floats is exact. Where the sum is not, the neighbour of it on the error's
@@ -73,10 +67,6 @@ inline void StoreQuads(float* p, int64_t, Vec v) { Store(p, v); }
 inline Vec SwapPairs(Vec v) { return _mm_shuffle_ps(v, v, 0x4e); }
 inline Vec SwapNeighbours(Vec v) { return _mm_shuffle_ps(v, v, 0xb1); }
 
-inline Vec Sqrt(Vec a) { return _mm_sqrt_ps(a); }
-inline Vec And(Vec a, Vec b) { return _mm_and_ps(a, b); }
-inline Vec Or(Vec a, Vec b) { return _mm_or_ps(a, b); }
-inline Vec Xor(Vec a, Vec b) { return _mm_xor_ps(a, b); }
 inline Vec NegFma(Vec a, Vec b, Vec c) { return _mm_sub_ps(c, _mm_mul_ps(a, b)); }
 inline Vec ProductError(Vec a, Vec b, Vec product) {
   // Dekker: halves of 12 bits, whose products are exact.
@@ -103,37 +93,15 @@ inline Vec Round(Vec a) {
   return Select(Less(Xor(a, sign), Set1(8388608.f)), rounded, a);
 }
 
-using IVec = __m128i;
-inline IVec SetInt(int32_t i) { return _mm_set1_epi32(i); }
-inline IVec Bits(Vec v) { return _mm_castps_si128(v); }
-inline Vec FromBits(IVec i) { return _mm_castsi128_ps(i); }
-inline Vec ToFloat(IVec i) { return _mm_cvtepi32_ps(i); }
-inline IVec AddInt(IVec a, IVec b) { return _mm_add_epi32(a, b); }
-inline IVec SubInt(IVec a, IVec b) { return _mm_sub_epi32(a, b); }
 inline IVec MulInt(IVec a, IVec b) {  // SSE2 multiplies every other lane
   const __m128i even = _mm_mul_epu32(a, b);
   const __m128i odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
   return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0x08), _mm_shuffle_epi32(odd, 0x08));
 }
-template <int kBits>
-inline IVec ShiftLeft(IVec a) {
-  return _mm_slli_epi32(a, kBits);
-}
-template <int kBits>
-inline IVec ShiftRight(IVec a) {
-  return _mm_srai_epi32(a, kBits);
-}
 inline IVec OrXor(IVec acc, IVec a, IVec b) { return _mm_or_si128(acc, _mm_xor_si128(a, b)); }
 inline bool HasAny(IVec i, int32_t bits) {
   const __m128i none = _mm_cmpeq_epi32(_mm_and_si128(i, SetInt(bits)), _mm_setzero_si128());
   return _mm_movemask_epi8(none) != 0xffff;
-}
-inline Vec ScaleByPow2(Vec a, Vec n) {
-  // 2^n may not be a float where a * 2^n is: multiply by both halves.
-  const __m128i whole = _mm_cvtps_epi32(n), half = ShiftRight<1>(whole), bias = SetInt(127);
-  const Vec first = FromBits(ShiftLeft<23>(AddInt(half, bias)));
-  const Vec second = FromBits(ShiftLeft<23>(AddInt(SubInt(whole, half), bias)));
-  return Mul(Mul(a, first), second);
 }
 
 }  // namespace

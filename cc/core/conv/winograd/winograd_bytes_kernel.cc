@@ -38,7 +38,7 @@ struct Bytes {
   using Number = WordBlock;
   using Sum = IVec;
   using Element = int32_t;
-  static constexpr int kStep = kBlock;
+  static constexpr int kStep = kWordLanes;
 
   static WordBlock Load(const uint8_t* p) { return SubWords(WidenedBytes(p), SetWordBlock(128)); }
   static void Store(uint16_t* p, WordBlock x) { StoreWordBlock(p, x); }
