@@ -14,6 +14,7 @@ import tensorflow as tf
 from . import folders, metagraph, targets
 from .errors import SavedModelError
 from .graph import all_nodes
+from .graph.families import CONVOLUTIONS
 from .measuring.difference import Difference, largest_difference
 from .measuring.examples import example_inputs
 from .measuring.timing import Timing, interleave, timed
@@ -21,13 +22,6 @@ from .saved_model import select_signatures
 from .targets import OptimizedFunction
 
 ORIGINAL, OPTIMIZED = "TensorFlow", "tf_blockdnn"
-_CONVOLUTIONS = (
-    "Conv2D",
-    "Conv3D",
-    "DepthwiseConv2dNative",
-    "Conv2DBackpropInput",
-    "Conv3DBackpropInputV2",
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +107,7 @@ def compare(
         + ops["BlockdnnConvVolume"]
         + 2 * ops["BlockdnnConvDepthwise"],
         reorders=ops["BlockdnnReorder"],
-        left=sum(ops[name] for name in _CONVOLUTIONS),
+        left=sum(ops[name] for name in CONVOLUTIONS),
     )
 
 

@@ -174,11 +174,11 @@ def _not_taken(target) -> TypeError:
             f"{article} is optimised already: give what it was made of, with all options"
         )
     members = ((name, getattr(type(target), name, None)) for name in dir(type(target)))
-    functions = [name for name, value in members if isinstance(value, def_function.Function)]
-    if isinstance(target, tf.Module) and functions:
+    functions = (name for name, value in members if isinstance(value, def_function.Function))
+    if isinstance(target, tf.Module) and (first := next(functions, None)):
         return TypeError(
             f"{article} cannot be called, since it has no __call__: "
-            f"optimize(module.{functions[0]}) takes one of its functions"
+            f"optimize(module.{first}) takes one of its functions"
         )
     return TypeError(
         f"cannot optimise {article}: give a keras.Model, a tf.function, a "

@@ -178,8 +178,8 @@ const float* LowPrecisionBlock(const GemmPlan& plan, const GemmArgs& args, int64
   return args.packed + block * PanelFloats(plan.desc.b, plan.desc.k);
 }
 
-// Rows [first, first + rows) of a block of a B that widens as floats, `width` apart. They are of
-// one group.
+// Rows [first, first + rows) of a block of a B that widens, all of one group, as floats into rows
+// of `width`.
 void WidenRows(const GemmPlan& plan, const GemmArgs& args, int64_t block, int64_t first,
                int64_t rows, float* to, int64_t width) {
   const GemmDesc& d = plan.desc;
